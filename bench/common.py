@@ -38,6 +38,9 @@ def parser(text):
                    "with --full 1)")
     p.add_argument("--io", default="auto", choices=["auto", "uring", "epoll"])
     p.add_argument("--spin", type=int, default=0, help="--spin of iserd, microseconds")
+    p.add_argument("--let-sleep", action="store_true",
+                   help="let the CPUs halt; without this option, two programs of the lowest "
+                   "class keep them awake")
     p.add_argument("--disk", type=int, default=64 << 20,
                    help="bytes of a unit (64 MiB)")
     p.add_argument("--out", metavar="FOLDER", default="bench-results",
@@ -163,11 +166,34 @@ def resident_mib(pid):
         return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)) / 1024
 
 
+class Awake:
+    """Programs that use what the CPUs have left, so that no CPU halts: a virtual CPU needs long
+    to wake, which would be measured in place of the contestants. The scheduler stops these
+    programs at once when another one can run (SCHED_IDLE)."""
+
+    pids: list = []  # of the running programs; they do not count as other load
+
+    def __init__(self, args):
+        self.all = []
+        if args.let_sleep or not shutil.which("chrt") or args.server_cpu is None:
+            return
+        self.all = [subprocess.Popen(pinned(cpu, [
+            "chrt", "--idle", "0", "sh", "-c", "while :; do :; done"]))
+            for cpu in (args.server_cpu, args.client_cpu)]
+        Awake.pids = [p.pid for p in self.all]
+
+    def stop(self):
+        for p in self.all:
+            p.kill()
+            p.wait()
+        Awake.pids = []
+
+
 class Gate:
     """Measures the CPU time of all processes except this one, its children and servers."""
 
     def __init__(self, pids):
-        self.pids = list(pids)
+        self.pids = list(pids) + Awake.pids
         self.wall = time.monotonic()
         self.machine = machine_ticks()
         self.own = self.own_ticks()
@@ -263,6 +289,18 @@ def paired_ratio(upper, lower):
     return statistics.median(ratios) if ratios else None
 
 
+def goals_of(rows):
+    """Yields (row, reference, ratio, goal, whether it is met) of each goal of the rows."""
+    found = {(r["group"], r["case"], r["lane"]): r for r in rows}
+    for r in rows:
+        for _, reference, goal in r.get("goals", []):
+            other = found.get((r["group"], r["case"], reference))
+            ratio = paired_ratio(r, other) if other else None
+            if ratio is not None:
+                yield r, reference, ratio, goal, ratio <= goal if r["unit"] == "us" \
+                    else ratio >= goal
+
+
 # ---- the machine ----
 
 def version_of(*command):
@@ -303,7 +341,7 @@ def machine(args):
         "congestion_control": first_match(
             "/proc/sys/net/ipv4/tcp_congestion_control", r"(\S+)"),
         "server_cpu": args.server_cpu, "client_cpu": args.client_cpu,
-        "io": args.io, "spin_us": args.spin, "disk_bytes": args.disk,
+        "io": args.io, "spin_us": args.spin, "awake": bool(Awake.pids), "disk_bytes": args.disk,
         "versions": {k: v for k, v in versions.items() if v},
     }
 

@@ -263,22 +263,6 @@ NEEDS = {"tgtd": ("tgtd", "tgtadm"), "nbdkit": ("nbdkit", "nbdcopy"), "iperf3": 
          "nbd-serve": ("fio",)}
 
 
-class Awake:
-    """Programs that use what the CPUs have left. The scheduler stops them at once when
-    another program can run (SCHED_IDLE)."""
-
-    def __init__(self, args):
-        self.all = [subprocess.Popen(pinned(cpu, [
-            "chrt", "--idle", "0", "sh", "-c", "while :; do :; done"]))
-            for cpu in (args.server_cpu, args.client_cpu)]
-        self.pids = [p.pid for p in self.all]
-
-    def stop(self):
-        for p in self.all:
-            p.kill()
-            p.wait()
-
-
 class Servers:
     """Starts servers when they are first needed; a server that cannot start is reported
     once."""

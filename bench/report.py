@@ -139,6 +139,15 @@ def tails(rows):
     return ["load", "contestant"] + ["%s, us" % n for n in names], body
 
 
+def goals(rows):
+    """Returns the table of goals and of what was reached."""
+    return ["load", "contestant", "relative to", "reached", "goal", ""], [
+        [(r["case"], ""), (r["lane"], ""), (reference, ""), ("%.2f" % ratio, ""),
+         ("%s %.2f" % ("≤" if r["unit"] == "us" else "≥", goal), ""),
+         ("" if met else "missed", "")]
+        for r, reference, ratio, goal, met in common.goals_of(rows)]
+
+
 def tables_of(group, rows):
     """Returns [(title, heads, body)] of a group."""
     found = [("", *comparison(part)) for part in same_lanes(by_case(rows))]
@@ -148,6 +157,7 @@ def tables_of(group, rows):
         found.append(("Costs per operation at depth 8", *costs(some)))
     if group == "latency":
         found.append(("Latencies", *tails(rows)))
+    found.append(("Goals", *goals(rows)))
     return [t for t in found if t[2]]
 
 
@@ -165,6 +175,7 @@ def describe(results):
         "Servers run on CPU %s, clients on CPU %s. " % (m["server_cpu"], m["client_cpu"])
     rounds = [len(r["figures"]) for r in results["rows"]] or [0]
     disturbed = sum(r["disturbed"] for r in results["rows"])
+    pins += "Two programs of the lowest class keep these CPUs awake. " if m.get("awake") else ""
     return ("%s: %s run of commit %s on %s, %d CPUs, Linux %s, loopback, TCP %s. %s"
             "%d figures of %d to %d rounds, %g s each; %d repetitions count although other "
             "processes used the CPUs%s." % (
@@ -175,12 +186,17 @@ def describe(results):
                 "" if results["complete"] else "; the run was interrupted"))
 
 
-def markdown(results):
+DEPTHS = (1, 8, 32, 128)  # in the tables of a document
+
+
+def markdown(results, brief=False):
+    """Returns all tables; brief: without the depths of a full run that a shorter run has not."""
     lines = [describe(results), "",
              "Figures are medians; in parentheses the median of the ratios of single rounds "
              "to the first contestant of the table.", ""]
     for g in results["groups"]:
-        rows = [r for r in results["rows"] if r["group"] == g["name"]]
+        rows = [r for r in results["rows"] if r["group"] == g["name"] and not (
+            brief and g["name"] == "transport" and r["x"]["depth"] not in DEPTHS)]
         if not rows:
             continue
         lines += ["### " + g["title"], ""]
@@ -306,7 +322,8 @@ def main():
     write(results, folder)
     if "--doc" in sys.argv:
         replace_block(sys.argv[sys.argv.index("--doc") + 1],
-                      pages.questions_markdown(results["rows"]) + "\n" + markdown(results))
+                      pages.questions_markdown(results["rows"]) + "\n" +
+                      markdown(results, brief=True))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ The contestants of a case take turns within each round, so that other load affec
 them; a ratio is the median of the ratios of single rounds. A repetition during which other
 processes used more than 12 % of the CPUs is repeated, at most twice; if the load remains,
 the repetition counts as disturbed. As root, the benchmark runs in its own network
-namespace, with the same congestion control for all contestants. An interrupted run keeps
-the results so far. bench/README.md describes the parts.
+namespace, with the same congestion control for all contestants. Two programs of the lowest
+class keep the CPUs awake. An interrupted run keeps the results so far. bench/README.md describes the parts.
 """
 import glob
 import importlib.util
@@ -101,17 +101,10 @@ def measure_part(results, name, title, seconds, note, run, show):
 def missed_goals(rows):
     """Prints the goals of the cases; returns how many were missed."""
     missed = 0
-    for r in rows:
-        for lane, reference, goal in r.get("goals", []):
-            other = [o for o in rows if (o["group"], o["case"], o["lane"]) ==
-                     (r["group"], r["case"], reference)]
-            ratio = common.paired_ratio(r, other[0]) if other else None
-            if ratio is None:
-                continue
-            met = ratio <= goal if r["unit"] == "us" else ratio >= goal
-            missed += not met
-            print("%-24s %-22s / %-22s = %5.2f (goal %.2f)%s" % (
-                r["case"], lane, reference, ratio, goal, "" if met else "  MISSED"))
+    for r, reference, ratio, goal, met in common.goals_of(rows):
+        missed += not met
+        print("%-24s %-22s / %-22s = %5.2f (goal %.2f)%s" % (
+            r["case"], r["lane"], reference, ratio, goal, "" if met else "  MISSED"))
     return missed
 
 
@@ -133,6 +126,7 @@ def run_all(args):
         for name, title, seconds, _, _ in todo:
             print("%-14s %4d s  %s" % (name, abs(seconds), title))
         return 0
+    awake = common.Awake(args)
     results = Results(args)
     scale = scale_of(args, todo)
     try:
@@ -141,6 +135,8 @@ def run_all(args):
         results.all["complete"] = True
     except KeyboardInterrupt:
         print("\ninterrupted: the results so far are kept", flush=True)
+    finally:
+        awake.stop()
     print()
     missed = missed_goals(results.all["rows"])
     results.finish()

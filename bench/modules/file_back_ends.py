@@ -14,8 +14,7 @@ TITLE = "Files, with io_uring and with epoll"
 SECONDS = 60
 NOTE = """4 KiB random reads and writes of a file of 64 MiB whose pages are in the page
 cache (buffered), and with O_DIRECT; goals: buffered reads 0.75 and writes 0.5 of memory,
-O_DIRECT 0.95 of fio (io_uring, the same file and depth, without a network). Two programs of
-the lowest class keep the CPUs awake. A disk that completes all its requests at once waits for
+O_DIRECT 0.95 of fio (io_uring, the same file and depth, without a network). A disk that completes all its requests at once waits for
 the next ones while the responses travel, which fio has not to wait for; at depth 128 there
 are others meanwhile."""
 
@@ -63,14 +62,6 @@ def goals_of(lane, rw):
 
 def run(build):
     args = common.settings(build)
-    awake = contestants.Awake(args)
-    try:
-        yield from measure(args, build, awake.pids)
-    finally:
-        awake.stop()
-
-
-def measure(args, build, pids):
     # two files: pages that buffered writes have left would be written back by O_DIRECT
     with tempfile.NamedTemporaryFile(dir=os.path.abspath(build)) as file, \
             tempfile.NamedTemporaryFile(dir=os.path.abspath(build)) as cached:
@@ -90,11 +81,11 @@ def measure(args, build, pids):
                                  ("randread", 128, direct), ("randwrite", 128, direct)):
             write_all(args, file.name)
             write_all(args, cached.name)
-            lanes = {name: (pids, lambda s=s, rw=rw, depth=depth: once(args, *s, rw, depth))
+            lanes = {name: ([], lambda s=s, rw=rw, depth=depth: once(args, *s, rw, depth))
                      for name, s in these.items()}
             if shutil.which("fio"):
                 lanes["fio, O_DIRECT"] = (
-                    pids, lambda rw=rw, depth=depth: fio(args, file.name, rw, depth))
+                    [], lambda rw=rw, depth=depth: fio(args, file.name, rw, depth))
             results = common.take_turns(args, lanes, SECONDS / 4)
             rows = common.rows_of("file_back_ends", "4K %s QD%d" % (rw, depth), "iops", results,
                                   rw=rw, depth=depth)

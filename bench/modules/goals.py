@@ -10,9 +10,7 @@ import contestants
 
 TITLE = "Goals"
 SECONDS = 240
-NOTE = """Both ends spin where nothing else is said, and two programs of the lowest class keep the
-CPUs awake: a virtual CPU that halts needs long to wake, which would be measured in place of the
-stacks. The unit has 256 MiB. "plain sockets" use a few pages of memory again and again; "plain
+NOTE = """Both ends spin where nothing else is said. The unit has 256 MiB. "plain sockets" use a few pages of memory again and again; "plain
 sockets, equal memory" read from, or write to, random places of 256 MiB, as the target does, and
 use as many buffers as the initiator."""
 
@@ -115,7 +113,7 @@ def two_clients(args, server, rw, cpus):
     return sum(contestants.iser_metrics(json.loads(out))[1] for out in outs)
 
 
-def two_workers(args, awake, seconds):
+def two_workers(args, seconds):
     """What a second CPU adds, if each CPU has a worker and a client."""
     first, second = args.server_cpu, args.client_cpu
     unbound = copy.copy(args)
@@ -126,7 +124,7 @@ def two_workers(args, awake, seconds):
     try:
         for name, (how, options, _) in ways.items():
             servers[name] = contestants.Iserd(how, ["ram:%d" % UNIT], options)
-        pids = awake.pids + [p for s in servers.values() for p in s.pids]
+        pids = [p for s in servers.values() for p in s.pids]
         for rw in ("randread", "randwrite"):
             results = common.take_turns(args, {
                 name: (pids, lambda s=s, rw=rw, cpus=ways[name][2]: two_clients(args, s, rw, cpus))
@@ -145,23 +143,18 @@ def two_workers(args, awake, seconds):
 def run(build):
     args = copy.copy(common.settings(build))
     share = SECONDS / (len(LOADS) + 6)
-    awake = contestants.Awake(args)
-    try:
-        for how, (spin, _) in LATENCIES.items():
-            args.spin = spin
-            server = contestants.Iserd(args, ["ram:%d" % UNIT])
-            iperf = None
-            try:
-                server.pids = server.pids + awake.pids
-                yield from latencies(args, server, how, share)
-                if spin:
-                    iperf = contestants.iperf3_server(args)
-                    yield from throughput(args, server, iperf, share)
-            finally:
-                server.stop()
-                if iperf:
-                    iperf.stop()
-        args.spin = 0
-        yield from two_workers(args, awake, share)
-    finally:
-        awake.stop()
+    for how, (spin, _) in LATENCIES.items():
+        args.spin = spin
+        server = contestants.Iserd(args, ["ram:%d" % UNIT])
+        iperf = None
+        try:
+            yield from latencies(args, server, how, share)
+            if spin:
+                iperf = contestants.iperf3_server(args)
+                yield from throughput(args, server, iperf, share)
+        finally:
+            server.stop()
+            if iperf:
+                iperf.stop()
+    args.spin = 0
+    yield from two_workers(args, share)
