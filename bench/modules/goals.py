@@ -17,6 +17,7 @@ use as many buffers as the initiator."""
 K, M = 1024, 1 << 20
 UNIT = 256 * M
 SPIN = 100  # microseconds, at both ends
+ROUNDS = 5  # at least
 DIGESTS = "transport=tcp&" + cases.DIGESTS
 
 # (rw, size, depth): the goals of iSCSI relative to another contestant, and that of iSER
@@ -142,6 +143,8 @@ def two_workers(args, seconds):
 
 def run(build):
     args = copy.copy(common.settings(build))
+    args.rounds_most = max(args.rounds_most, ROUNDS)
+    args.rounds_least = max(args.rounds_least, ROUNDS)
     share = SECONDS / (len(LOADS) + 6)
     for how, (spin, _) in LATENCIES.items():
         args.spin = spin
