@@ -29,9 +29,10 @@ struct stream_status {
 	enum stream_fate fate;
 	int err;	/* unless STREAM_GO: the reason; 0: orderly close */
 	xtime deadline; /* when the driver has to call expire; or XTIME_NEVER */
-	/* how many bytes the peer has to send, for example in answer to RDMA
-	 * Reads, and how many it will probably send: the driver waits for many
-	 * of them, for a bounded time, which is shorter if they are only likely */
+	/* how many bytes the peer has to send at least, such as the rest of a PDU
+	 * or answers to RDMA Reads, and how many it will probably send: the driver
+	 * waits for many of them, for a bounded time, which is shorter if they are
+	 * only likely */
 	size_t sure, likely;
 };
 

@@ -21,9 +21,8 @@
 
 #define RX_PIECES 64
 #define TX_PIECES 512
-/* An FPDU of 64 KiB may be with the core up to its last bytes: wait for more
- * than that. */
-#define PATIENT_FROM (96u << 10)
+/* If the peer has to send PATIENT_FROM bytes, do not wake for less than PATIENT_FOR. */
+#define PATIENT_FROM (64u << 10)
 #define PATIENT_FOR  (32 << 10)
 /* limits of the wait for input that is only likely, and for input that the peer owes */
 #define PATIENCE_MAX	  (2 * XTIME_MS)

@@ -268,14 +268,16 @@ static void closed(void *core, int err, xtime now)
 						      c->err ? c->err : err);
 }
 
-/* sure and likely are 0: Data-Outs are long PDUs, which arrive in large pieces
- * anyway. */
+/* The rest of a data segment is on its way, and nothing comes before it. */
 static void conn_status(const void *core, struct stream_status *st)
 {
 	const struct dmtcp_conn *c = core;
 
 	*st = (struct stream_status){ .fate = c->fate,
 				      .err = c->err,
+				      .sure = c->rx.state == RX_PAYLOAD
+						      ? c->rx.left
+						      : 0,
 				      .deadline = deadline_of(c) };
 }
 

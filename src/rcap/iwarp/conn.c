@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/sane.h"
 #include "rcap/iwarp/internal.h"
+#include "rcap/iwarp/tx.h"
 
 void iwarp_config_default(struct iwarp_config *cfg, bool active)
 {
@@ -245,6 +247,15 @@ static enum stream_fate fate_of(const struct iwarp *c)
 	return is_drained(c) ? STREAM_FLUSH : STREAM_GO;
 }
 
+/* All but the last octets of one FPDU may have arrived: a response counts as missing
+ * until its FPDU is complete. */
+static size_t owed_at_least(const struct iwarp *c)
+{
+	size_t owed = iwarp_wq_owed(c);
+
+	return owed - MIN(owed, (size_t)FPDU_MAX);
+}
+
 static void stream_status(const void *core, struct stream_status *st)
 {
 	const struct iwarp *c = core;
@@ -253,7 +264,7 @@ static void stream_status(const void *core, struct stream_status *st)
 	st->fate = fate_of(c);
 	st->err = c->err;
 	st->deadline = c->deadline;
-	st->sure = full ? iwarp_wq_owed(c) : 0;
+	st->sure = full ? owed_at_least(c) : 0;
 	st->likely = full ? iwarp_rx_likely(c) : 0;
 }
 

@@ -608,6 +608,15 @@ static void test_many_commands_one_read_one_send(void **state)
 	raw_fini(&r);
 }
 
+/* What the peer surely has to send: the rest of the data segment. */
+static size_t sure(void)
+{
+	struct stream_status st;
+
+	dmtcp_stream_ops.status(r.conn, &st);
+	return st.sure;
+}
+
 static void test_large_payload_goes_straight_to_its_place(void **state)
 {
 	uint32_t ttt = asked();
@@ -619,12 +628,17 @@ static void test_large_payload_goes_straight_to_its_place(void **state)
 	unsigned k;
 
 	(void)state;
+	assert_int_equal(sure(), 0);
 	raw_feed(&r, bytes, ISCSI_BHS_LEN);
+	assert_int_equal(sure(), 8192);
 	k = dmtcp_stream_ops.rx_where(r.conn, iov, 16);
 	assert_true(k > 1);
 	assert_ptr_equal(iov[0].iov_base,
 			 r.role.task[0].dm.out.iov[0].iov_base);
-	raw_feed(&r, bytes + ISCSI_BHS_LEN, n - ISCSI_BHS_LEN);
+	raw_feed(&r, bytes + ISCSI_BHS_LEN, 100);
+	assert_int_equal(sure(), 8092);
+	raw_feed(&r, bytes + ISCSI_BHS_LEN + 100, n - ISCSI_BHS_LEN - 100);
+	assert_int_equal(sure(), 0);
 	raw_fetch(&r);
 	assert_status(9, 0);
 	assert_int_equal(dmtcp_stats(r.conn)->copied, before);
