@@ -348,11 +348,26 @@ def machine(args):
 
 # ---- the network namespace ----
 
+OUTER = "OPENISER_BENCH_NETWORK"  # the descriptor of the namespace of the machine
+
+
+def run_outside(command, **options):
+    """Runs a command in the network of the machine, which a download needs."""
+    fd = os.environ.get(OUTER)
+    if fd:
+        command = ["nsenter", "--net=/proc/self/fd/" + fd] + command
+        options["pass_fds"] = (int(fd),)
+    return subprocess.run(command, text=True, stdout=subprocess.PIPE, **options)
+
+
 def own_namespace(program):
     """Executes program again in a new network namespace, if that is permitted."""
     if os.geteuid() != 0 or not shutil.which("unshare"):
         print("not root: using the network of this machine", file=sys.stderr)
         return
+    outer = os.open("/proc/self/ns/net", os.O_RDONLY)
+    os.set_inheritable(outer, True)
+    os.environ[OUTER] = str(outer)
     os.execvp("unshare", ["unshare", "-n", sys.executable,
                           os.path.abspath(program), "--inside"] + sys.argv[1:])
 

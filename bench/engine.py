@@ -65,7 +65,8 @@ def run(args, group, seconds=None):
             lanes = lanes_of(args, servers, c)
             left = (end - time.monotonic()) / (len(todo) - i) if end else None
             results = common.take_turns(args, lanes, left)
-            rows = common.rows_of(group["name"], c["name"], c["unit"], results, **c["x"])
+            x = {k: v for k, v in c["x"].items() if k != "unit"}
+            rows = common.rows_of(group["name"], c["name"], c["unit"], results, **x)
             for r in rows:
                 r["goals"] = [g for g in c["goals"] if g[0] == r["lane"]]
             show(rows)

@@ -4,7 +4,6 @@ laboratory (tests/lab). Only a full run boots the guests; others quote the last 
 run from docs/interop.md."""
 import os
 import re
-import subprocess
 import sys
 
 import common
@@ -42,9 +41,8 @@ def figures_of(text):
 def run_jobs(args):
     """Runs the jobs; returns the table that run.py prints, as Markdown lines."""
     words = [w for job in JOBS for w in ("--job", job)]
-    done = subprocess.run([sys.executable, os.path.join(TREE, "tests/lab/run.py"), "--build",
-                           args.build, *words], text=True, stdout=subprocess.PIPE,
-                          timeout=4 * 3600, cwd=TREE)
+    done = common.run_outside([sys.executable, os.path.join(TREE, "tests/lab/run.py"), "--build",
+                               os.path.abspath(args.build), *words], timeout=4 * 3600, cwd=TREE)
     return "\n".join("|" + re.sub(r"\s{2,}", "|", line) + "|"
                      for line in done.stdout.splitlines() if re.search(r"\s{2,}", line))
 

@@ -321,6 +321,27 @@ static void test_patience_for_what_is_owed_ends(void **state)
 	finish(&t);
 }
 
+/* A loop that polls the socket takes a few bytes at once, however much the peer has to
+ * send: nothing wakes, so there is nothing to save. */
+static void test_no_patience_while_polled(void **state)
+{
+	static uint8_t back[1000];
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	io_loop_set_spin(t.l, 100 * XTIME_MS);
+	for (unsigned i = 0; i < 10; i++) {
+		uint64_t before = t.c->in;
+
+		t.c->sure = i < 5 ? 0 : 1u << 20;
+		say_bytes(&t, sizeof(back));
+		assert_int_equal(t.c->in, before + sizeof(back));
+		receive(&t, back, sizeof(back));
+	}
+	finish(&t);
+}
+
 static void assert_end_of_stream(struct test *t)
 {
 	xtime end = io_now_exact() + 10 * XTIME_S;
@@ -920,6 +941,7 @@ int main(void)
 		BOTH(test_half_close_gets_its_answer_first),
 		BOTH(test_patient_while_much_is_owed),
 		BOTH(test_patience_for_what_is_owed_ends),
+		BOTH(test_no_patience_while_polled),
 		BOTH(test_patient_for_a_moment),
 		BOTH(test_patience_does_not_outlast_a_pause),
 		BOTH(test_reset_by_the_peer),
