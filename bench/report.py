@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Writes report.html and tables.md from the results of a run.
 
-    report.py FOLDER             from FOLDER/results.json
-    report.py FOLDER --doc FILE  also replaces the generated block of FILE (docs/PERFORMANCE.md)
+    report.py FOLDER               from FOLDER/results.json
+    report.py FOLDER --merge LATER first takes the groups of a later run, LATER/results.json, into
+                                   FOLDER/results.json, in place of groups with the same name
+    report.py FOLDER --doc FILE    also replaces the generated block of FILE (docs/PERFORMANCE.md)
 """
+import argparse
 import html
 import json
 import os
 import re
 import statistics
-import sys
 
 import common
 import pages
@@ -183,7 +185,9 @@ def describe(results):
                 m["versions"].get("commit", "?"), m["cpu"] or "unknown CPU", m["cpus"],
                 m["kernel"], m["congestion_control"], pins, len(rounds), min(rounds),
                 max(rounds), results["seconds_per_repetition"], disturbed,
-                "" if results["complete"] else "; the run was interrupted"))
+                "" if results["complete"] else "; the run was interrupted")) + (
+                    " Measured later: %s." % "; ".join(results["later"])
+                    if results.get("later") else "")
 
 
 DEPTHS = (1, 8, 32, 128)  # in the tables of a document
@@ -315,13 +319,35 @@ def write(results, folder):
         f.write(pages.questions_markdown(results["rows"]) + "\n" + markdown(results))
 
 
-def main():
-    folder = sys.argv[1]
+def load(folder):
     with open(os.path.join(folder, "results.json")) as f:
-        results = json.load(f)
-    write(results, folder)
-    if "--doc" in sys.argv:
-        replace_block(sys.argv[sys.argv.index("--doc") + 1],
+        return json.load(f)
+
+
+def merge(results, later):
+    """Takes the groups of a later run into results, which say so."""
+    new = {g["name"]: g for g in later["groups"]}
+    results["later"] = results.get("later", []) + ["%s (%s, commit %s)" % (
+        ", ".join(new), later["date"], later["machine"]["versions"].get("commit", "?"))]
+    for kind in ("rows", "failures"):
+        results[kind] = [r for r in results[kind] if r["group"] not in new] + later[kind]
+    results["groups"] = [new.pop(g["name"], g) for g in results["groups"]] + list(new.values())
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    p.add_argument("folder", metavar="FOLDER")
+    p.add_argument("--merge", metavar="LATER", action="append", default=[])
+    p.add_argument("--doc", metavar="FILE")
+    args = p.parse_args()
+    results = load(args.folder)
+    for later in args.merge:
+        merge(results, load(later))
+    if args.merge:
+        common.write_json(os.path.join(args.folder, "results.json"), results)
+    write(results, args.folder)
+    if args.doc:
+        replace_block(args.doc,
                       pages.questions_markdown(results["rows"]) + "\n" +
                       markdown(results, brief=True))
 
