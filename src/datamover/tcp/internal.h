@@ -344,7 +344,9 @@ struct rx {
 	struct iscsi_pdu pdu;
 	uint8_t bhs[ISCSI_BHS_LEN];
 	uint8_t ahs[ISCSI_MAX_AHS_LEN];
-	size_t direct; /* payload bytes in the iovecs that rx_where returned */
+	/* payload bytes in the iovecs that rx_where returned last; if there was no
+	 * input, no call of rx_done followed */
+	size_t direct;
 	uint32_t left; /* payload bytes still to receive */
 	uint32_t crc;
 	struct dm_task *task; /* payload goes to task->out (or ->in) ... */

@@ -514,16 +514,10 @@ static void test_unexpected_unsolicited_data_rfc7143_11_4_7_2(void **state)
 	raw_fini(&r);
 }
 
-/* Data that an initiator sent before it received the abort's response are not
- * an error. */
-/* [RFC 7143: 10.7 #1] */
-static void test_data_of_an_aborted_task_is_dropped(void **state)
+static void abort_task_9(void)
 {
-	uint32_t ttt = asked();
 	struct fake_task *t = NULL;
-	struct iscsi_pdu p;
 
-	(void)state;
 	for (unsigned i = 0; i < FAKE_TASKS; i++)
 		if (r.role.task[i].state != FAKE_FREE &&
 		    r.role.task[i].dm.itt == 9)
@@ -531,6 +525,37 @@ static void test_data_of_an_aborted_task_is_dropped(void **state)
 	assert_non_null(t);
 	assert_int_equal(dm_deallocate_task_resources(r.role.dm, &t->dm), 0);
 	t->state = FAKE_FREE;
+}
+
+/* The task is aborted after the driver has asked where its data go, and found no input. */
+static void test_abort_within_a_data_segment(void **state)
+{
+	uint32_t ttt = asked();
+	struct iscsi_pdu p = data_out(9, ttt, 0, 0, 8192, true);
+	static uint8_t bytes[9000];
+	size_t n = raw_encode(&r, &p, data, RAW_GOOD, bytes);
+	struct iovec iov[16];
+
+	(void)state;
+	raw_feed(&r, bytes, ISCSI_BHS_LEN + 1000);
+	assert_true(dmtcp_stream_ops.rx_where(r.conn, iov, 16) > 1);
+	abort_task_9();
+	raw_feed(&r, bytes + ISCSI_BHS_LEN + 1000, n - ISCSI_BHS_LEN - 1000);
+	assert_errors(0, 0);
+	assert_still_works();
+	raw_fini(&r);
+}
+
+/* Data that an initiator sent before it received the abort's response are not
+ * an error. */
+/* [RFC 7143: 10.7 #1] */
+static void test_data_of_an_aborted_task_is_dropped(void **state)
+{
+	uint32_t ttt = asked();
+	struct iscsi_pdu p;
+
+	(void)state;
+	abort_task_9();
 	p = data_out(9, ttt, 0, 0, 4096, false);
 	feed(&p);
 	p = data_out(9, ttt, 1, 4096, 4096, true);
@@ -732,6 +757,7 @@ int main(void)
 			test_data_out_out_of_place_is_reported_rfc7143_11_7),
 		cmocka_unit_test(
 			test_unexpected_unsolicited_data_rfc7143_11_4_7_2),
+		cmocka_unit_test(test_abort_within_a_data_segment),
 		cmocka_unit_test(test_data_of_an_aborted_task_is_dropped),
 		cmocka_unit_test(
 			test_many_aborted_tags_stay_valid_rfc7143_4_2_3_4),
