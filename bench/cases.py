@@ -248,7 +248,7 @@ def rdma(_full):
     def one(name, unit, lanes, size, depth, goals=()):
         return case(lanes, "write", size, depth, unit, name, goals=goals, axis="rdma")
 
-    cases = [
+    return [
         # 64 KiB: the longest possible FPDU, whose header a program reads first
         one("RDMA Write 1M", "bytes", [
             stream, ("raw TCP, 64K reads", raw("--mode", "stream", "--size", "262144",
@@ -265,9 +265,6 @@ def rdma(_full):
             ("RDMA, CRC", over("--test", "send_lat", "--size", "64"))],
             64, 1, [("RDMA, CRC", "raw TCP", 1.25)]),
     ]
-    for c in cases:
-        c["x"]["unit"] = c["unit"]
-    return cases
 
 
 # The groups in the order of the run, with their shares of it.

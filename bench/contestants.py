@@ -344,14 +344,18 @@ def iser_metrics(report):
     return metrics, sum(p["iops"] for p in parts), parts
 
 
+def bench_command(args, x, words, url):
+    """Returns the command line of iser bench for a case."""
+    seconds = max(args.seconds, x.get("seconds", 0))
+    return [args.iser, "bench", "--json", "--time", str(seconds), "--ramp", str(args.ramp),
+            *words_of_load(x, words), url]
+
+
 def iser(args, server, x, words, url):
     """iser bench, with the CPU time, system calls and copies of both ends."""
-    seconds = max(args.seconds, x.get("seconds", 0))
-    command = [args.iser, "bench", "--json", "--time", str(seconds), "--ramp",
-               str(args.ramp), *words_of_load(x, words), url]
     before = scrape(server.metrics) if server.metrics else {}
     cpu = sum(common.cpu_seconds(p) for p in server.pids)
-    report = json.loads(run_client(args, command))
+    report = json.loads(run_client(args, bench_command(args, x, words, url)))
     cpu = sum(common.cpu_seconds(p) for p in server.pids) - cpu
     metrics, iops, parts = iser_metrics(report)
     # the ramp is not in the operations of the report, but in the CPU time
@@ -398,8 +402,9 @@ def sockets(args, program, *words):
 def floor(args, _server, x, words, _url):
     more = ["--write"] if "write" in x["rw"] else []
     more += ["--spin"] if args.spin else []
-    return Sample(sockets(args, args.floor, "--size", str(x["size"]), "--depth",
-                          str(x["depth"]), *more, *words)["iops"])
+    made = sockets(args, args.floor, "--size", str(x["size"]), "--depth", str(x["depth"]),
+                   *more, *words)
+    return Sample(made["iops"], **({"p50_us": made["p50_us"]} if x["depth"] == 1 else {}))
 
 
 def raw_stream(args, _server, x, words, _url):

@@ -26,7 +26,7 @@ def lanes_of(args, servers, c):
         words = list(c["words"]) + spec["words"]
         lanes[name] = (server.pids if server else [],
                        lambda client=client, server=server, words=words, url=url:
-                       client(args, server, c["x"], words, url))
+                       client(args, server, dict(c["x"], unit=c["unit"]), words, url))
     return lanes
 
 
@@ -65,8 +65,7 @@ def run(args, group, seconds=None):
             lanes = lanes_of(args, servers, c)
             left = (end - time.monotonic()) / (len(todo) - i) if end else None
             results = common.take_turns(args, lanes, left)
-            x = {k: v for k, v in c["x"].items() if k != "unit"}
-            rows = common.rows_of(group["name"], c["name"], c["unit"], results, **x)
+            rows = common.rows_of(group["name"], c["name"], c["unit"], results, **c["x"])
             for r in rows:
                 r["goals"] = [g for g in c["goals"] if g[0] == r["lane"]]
             show(rows)

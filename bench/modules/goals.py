@@ -35,40 +35,36 @@ LOADS = {
 LATENCIES = {"spin": (SPIN, 1.15), "sleep": (0, 1.08)}
 
 
-def plain(args, x, spin, memory):
-    """Plain sockets: one program with a thread for each end."""
-    words = ["--size", str(x["size"]), "--depth", str(x["depth"])]
-    words += ["--write"] if "write" in x["rw"] else []
-    words += ["--spin"] if spin else []
-    words += ["--unit", str(UNIT), "--buffers", str(x["size"] * x["depth"])] if memory else []
-    made = contestants.sockets(args, args.floor, *words)
-    return common.Sample(made["iops"], p50_us=made["p50_us"])
+def plain_with_memory(args, x):
+    """Plain sockets that use as much memory as the target and the initiator."""
+    return contestants.floor(args, None, x, ["--unit", str(UNIT), "--buffers",
+                                             str(x["size"] * x["depth"])], None)
 
 
-def ours(args, server, x, keys, spin):
-    return contestants.iser(args, server, x, ["--spin", str(spin)], server.urls[0] + "?" + keys)
+def ours(args, server, x, keys):
+    return contestants.iser(args, server, x, ["--spin", str(args.spin)],
+                            server.urls[0] + "?" + keys)
 
 
-def lanes_of(args, server, iperf, x):
-    """Returns the contestants of a load in the form for take_turns."""
-    pids = server.pids
-    lanes = {
-        "plain sockets": (pids, lambda: plain(args, x, True, False)),
-        "plain sockets, equal memory": (pids, lambda: plain(args, x, True, True)),
-        "iSCSI": (pids, lambda: ours(args, server, x, "transport=tcp", SPIN)),
-        "iSCSI, both digests": (pids, lambda: ours(args, server, x, DIGESTS, SPIN)),
-        "iSER": (pids, lambda: ours(args, server, x, "transport=iser", SPIN)),
+def lanes_of(args, server, x):
+    """Returns the contestants of each load: functions that return a Sample."""
+    return {
+        "plain sockets": lambda: contestants.floor(args, None, x, [], None),
+        "iSCSI": lambda: ours(args, server, x, "transport=tcp"),
+        "iSCSI, both digests": lambda: ours(args, server, x, DIGESTS),
+        "iSER": lambda: ours(args, server, x, "transport=iser"),
     }
-    if x["size"] == M and iperf:
-        lanes["iperf3"] = (pids + iperf.pids,
-                           lambda: contestants.iperf3(args, iperf, x, [], iperf.urls[0]))
-    return lanes
 
 
 def throughput(args, server, iperf, seconds):
     for (rw, size, depth), (goals, of_digests) in LOADS.items():
         x = {"rw": rw, "size": size, "depth": depth}
-        results = common.take_turns(args, lanes_of(args, server, iperf, x), seconds)
+        lanes = lanes_of(args, server, x)
+        lanes["plain sockets, equal memory"] = lambda x=x: plain_with_memory(args, x)
+        if size == M:
+            lanes["iperf3"] = lambda x=x: contestants.iperf3(args, iperf, x, [], iperf.urls[0])
+        pids = server.pids + iperf.pids
+        results = common.take_turns(args, {n: (pids, f) for n, f in lanes.items()}, seconds)
         rows = common.rows_of("goals", "%s %s QD%d" % (cases.name_of_size(size), rw, depth),
                               "iops", results, **x)
         for r in rows:
@@ -85,19 +81,12 @@ def median_latency(sample):
 
 def latencies(args, server, how, seconds):
     """Depth 1, the median latency. Both ends spin, or both sleep; so server differs."""
-    spin, goal = LATENCIES[how]
+    _, goal = LATENCIES[how]
     for rw in ("randread", "randwrite"):
         x = {"rw": rw, "size": 4 * K, "depth": 1}
         results = common.take_turns(args, {
-            "plain sockets": (server.pids, lambda x=x: median_latency(
-                plain(args, x, bool(spin), False))),
-            "iSCSI": (server.pids, lambda x=x: median_latency(
-                ours(args, server, x, "transport=tcp", spin))),
-            "iSCSI, both digests": (server.pids, lambda x=x: median_latency(
-                ours(args, server, x, DIGESTS, spin))),
-            "iSER": (server.pids, lambda x=x: median_latency(
-                ours(args, server, x, "transport=iser", spin))),
-        }, seconds)
+            name: (server.pids, lambda f=f: median_latency(f()))
+            for name, f in lanes_of(args, server, x).items()}, seconds)
         rows = common.rows_of("goals", "4K %s QD1, both ends %s" % (rw, how), "us", results, **x)
         for r in rows:
             r["goals"] = [["iSCSI", "plain sockets", goal]] if r["lane"] == "iSCSI" else []
@@ -106,8 +95,8 @@ def latencies(args, server, how, seconds):
 
 def two_clients(args, server, rw, cpus):
     """Two initiators at once; returns the sum of their operations per second."""
-    command = [args.iser, "bench", "--json", "--rw", rw, "--bs", "4k", "--depth", "32", "--time",
-               str(args.seconds), "--ramp", str(args.ramp), "--yes-overwrite", server.urls[0]]
+    command = contestants.bench_command(args, {"rw": rw, "size": 4 * K, "depth": 32}, [],
+                                        server.urls[0])
     both = [subprocess.Popen(common.pinned(cpu, command), text=True, stdout=subprocess.PIPE)
             for cpu in cpus]
     outs = [p.communicate(timeout=args.seconds * 10 + 60)[0] for p in both]
