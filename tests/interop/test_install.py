@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The files of make install are sufficient to build and run a program."""
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -16,6 +17,55 @@ def sanitized():
     options = os.path.join(BUILD, "meson-info", "intro-buildoptions.json")
     with open(options) as f:
         return '"value": "none"' not in f.read().split('"name": "b_sanitize"')[1][:200]
+
+
+def pkg_config(*args):
+    return subprocess.run(["pkg-config", *args], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def link_pc_files(folder, names):
+    """Makes a folder with the .pc files of these libraries and of what they require, as a package manager does."""
+    names = list(names)
+    for name in names:
+        os.symlink(os.path.join(pkg_config("--variable=pcfiledir", name).strip(), name + ".pc"), os.path.join(folder, name + ".pc"))
+        required = pkg_config("--print-requires", "--print-requires-private", name)
+        names += {line.split()[0] for line in required.splitlines()} - set(names)
+
+
+class Packages(unittest.TestCase):
+    """The commands of scripts/packages for other distributions than Debian."""
+    def command(self, distribution):
+        return subprocess.run([os.path.join(TOP, "scripts/packages"), "--command", distribution], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+
+    @need("meson", "ninja", "pkg-config")
+    def test_the_packages_are_sufficient(self):
+        """meson finds all that it requires in what the command of each distribution installs."""
+        commands = {d: self.command(d) for d in ("fedora", "opensuse-leap", "alpine")}
+        sets = {frozenset(re.findall(r"pkgconfig\(([^)]+)\)|pc:(\S+)", c)) for c in commands.values()}
+        names = {frozenset(a or b for a, b in s) for s in sets}
+        self.assertEqual(len(names), 1, commands)
+        libraries = names.pop()
+        with tempfile.TemporaryDirectory() as d:
+            known = os.path.join(d, "pc")
+            os.mkdir(known)
+            link_pc_files(known, sorted(libraries))
+            done = subprocess.run(["meson", "setup", os.path.join(d, "build"), TOP, "-Dtests=false", "-Dbench=false"],
+                                  stdout=subprocess.PIPE, text=True, env=dict(os.environ, PKG_CONFIG_LIBDIR=known))
+            self.assertEqual(done.returncode, 0, done.stdout[-1000:])
+            found = re.findall(r"Run-time dependency (\S+) found: YES", done.stdout)
+            self.assertLessEqual(libraries, set(found))
+
+    def test_arch_has_a_package_for_each_library(self):
+        """The libraries that meson.build requires have a package of Arch in the list of the script."""
+        with open(os.path.join(TOP, "scripts/packages")) as f:
+            pairs = dict(p.split("=") for line in re.findall(r'(?m)^(?:REQUIRED|OPTIONAL)="(.*)"', f.read()) for p in line.split())
+        with open(os.path.join(TOP, "meson.build")) as f:
+            text = f.read()
+        required = {name for name, rest in re.findall(r"dependency\('([^']+)'(.*)\)", text)
+                    if not rest or "get_option('daemon')" in rest} - {"threads", "dl", "libnbd"}
+        self.assertLessEqual(required, set(pairs))
+        self.assertLessEqual(set(pairs.values()), set(self.command("arch").split()))
 
 
 class Install(unittest.TestCase):
@@ -53,10 +103,7 @@ class Install(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             known = os.path.join(d, "pc")
             os.mkdir(known)
-            for name in ("libisal", "liburing", "libcrypto"):
-                pc = subprocess.run(["pkg-config", "--variable=pcfiledir", name], check=True, stdout=subprocess.PIPE,
-                                    text=True).stdout.strip()
-                os.symlink(os.path.join(pc, name + ".pc"), os.path.join(known, name + ".pc"))
+            link_pc_files(known, ["libisal", "liburing", "libcrypto"])
             build = os.path.join(d, "build")
             subprocess.run(["meson", "setup", build, TOP, "-Ddaemon=false", "-Dtools=disabled", "-Dtests=false",
                             "-Dbench=false"], check=True, stdout=subprocess.DEVNULL,
