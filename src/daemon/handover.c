@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/hex.h"
 #include "daemon/takeover.h"
 
 #define VERSION	    3
@@ -175,26 +176,15 @@ const struct handed_unit *handover_unit(const struct handover *h,
 
 static json_t *hex(const uint8_t *p, size_t n)
 {
-	static const char digits[] = "0123456789abcdef";
 	char *text = malloc(2 * n + 1);
 	json_t *j;
 
 	if (!text)
 		return NULL;
-	for (size_t i = 0; i < n; i++) {
-		text[2 * i] = digits[p[i] >> 4];
-		text[2 * i + 1] = digits[p[i] & 15];
-	}
+	hex_put(text, p, n);
 	j = json_stringn(text, 2 * n);
 	free(text);
 	return j;
-}
-
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* Reads all of j into new bytes from malloc. NULL: not such a text, or out of
@@ -207,7 +197,8 @@ static uint8_t *unhex(const json_t *j, size_t *len)
 
 	*len = n;
 	for (size_t i = 0; p && i < n; i++) {
-		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+		int high = hex_digit(text[2 * i]);
+		int low = hex_digit(text[2 * i + 1]);
 
 		if (high < 0 || low < 0) {
 			free(p);

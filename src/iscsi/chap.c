@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "iscsi/text.h"
 
 static const EVP_MD *digest_of(enum chap_algorithm a)
@@ -142,9 +143,8 @@ static int parse_hex(const char *text, uint8_t *out, size_t max)
 		return ERR_TOO_LONG;
 	while (i < digits) {
 		/* an odd number of digits: the first byte has only one */
-		int hi = at == 0 && (digits & 1) ? 0
-						 : iscsi_hex_digit(text[i++]);
-		int lo = iscsi_hex_digit(text[i++]);
+		int hi = at == 0 && (digits & 1) ? 0 : hex_digit(text[i++]);
+		int lo = hex_digit(text[i++]);
 
 		if (hi < 0 || lo < 0)
 			return ERR_FORMAT;
@@ -205,15 +205,9 @@ int chap_binary_parse(const char *text, uint8_t *out, size_t max)
 /* [RFC 7143: 6.1 #3] */
 void chap_binary_print(const uint8_t *p, size_t len, char *out)
 {
-	static const char hex[] = "0123456789abcdef";
-
 	*out++ = '0';
 	*out++ = 'x';
-	for (size_t i = 0; i < len; i++) {
-		*out++ = hex[p[i] >> 4];
-		*out++ = hex[p[i] & 15];
-	}
-	*out = '\0';
+	hex_put(out, p, len);
 }
 
 bool chap_equal(const uint8_t *a, const uint8_t *b, size_t len)

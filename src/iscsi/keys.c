@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/hex.h"
 
 #define MEMBER(m) \
  offsetof(struct iscsi_params, m), sizeof(((struct iscsi_params *)0)->m)
@@ -146,7 +147,7 @@ int iscsi_number_parse(const char *text, uint32_t *value)
 	if (!*text)
 		return ERR_FORMAT;
 	for (; *text; text++) {
-		int d = iscsi_hex_digit(*text);
+		int d = hex_digit(*text);
 
 		if (d < 0 || d >= base)
 			return ERR_FORMAT;

@@ -81,17 +81,6 @@ bool iscsi_list_has(const char *list, const char *item)
 	return iscsi_list_find(list, item) >= 0;
 }
 
-int iscsi_hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* [RFC 7143: 6.1 #1] */
 void iscsi_text_put(struct iscsi_text_out *out, const char *key,
 		    const char *value)

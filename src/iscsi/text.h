@@ -42,9 +42,6 @@ int iscsi_list_find(const char *list, const char *item);
 /* iscsi_list_has returns whether the list has the item. */
 bool iscsi_list_has(const char *list, const char *item);
 
-/* iscsi_hex_digit returns the value of a hexadecimal digit, or -1. */
-int iscsi_hex_digit(char c);
-
 struct iscsi_text_out {
 	char *buf;
 	size_t len, max;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "daemon/cluster/dir_internal.h"
 #include "daemon/luns/private.h"
 
@@ -120,8 +121,7 @@ int dir_open_files(struct dir_store *s, const char *directory,
 	char unit[33];
 	int top;
 
-	for (int i = 0; i < 16; i++)
-		snprintf(unit + 2 * i, 3, "%02x", uuid[i]);
+	hex_put(unit, uuid, 16);
 	if (snprintf(s->path, sizeof(s->path), "%s/%s", directory, unit) >=
 	    (int)sizeof(s->path))
 		return refuse(&o, directory, "too long; give a shorter path");

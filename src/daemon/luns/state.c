@@ -15,6 +15,7 @@
 #include "backstore/backstore.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "daemon/config/options.h"
 #include "daemon/luns/private.h"
 #include "daemon/say.h"
@@ -51,8 +52,7 @@ static void name_of(const struct dev_lu *lu, const char *suffix,
 {
 	const struct bs *b = dev_lu_backstore(lu);
 
-	for (int i = 0; i < 16; i++)
-		snprintf(out + 2 * i, 3, "%02x", b->uuid[i]);
+	hex_put(out, b->uuid, 16);
 	snprintf(out + 32, NAME_LEN - 32, ".%s", suffix);
 }
 

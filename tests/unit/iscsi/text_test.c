@@ -133,21 +133,6 @@ static void test_put_to_the_last_byte(void **state)
 	}
 }
 
-static void test_hex_digits(void **state)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	(void)state;
-	for (int c = 1; c < 256; c++) {
-		const char *lower =
-			strchr(digits, c >= 'A' && c <= 'Z' ? c + 32 : c);
-
-		assert_int_equal(iscsi_hex_digit((char)c),
-				 lower ? lower - digits : -1);
-	}
-	assert_int_equal(iscsi_hex_digit(0), -1);
-}
-
 static void test_items_of_a_list(void **state)
 {
 	static const struct {
@@ -180,7 +165,6 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_pair),
 		cmocka_unit_test(test_several_pairs),
 		cmocka_unit_test(test_put_to_the_last_byte),
-		cmocka_unit_test(test_hex_digits),
 		cmocka_unit_test(test_items_of_a_list),
 	};
 
