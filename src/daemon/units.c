@@ -132,6 +132,15 @@ static bool is_alone(const struct making *k)
 	return false;
 }
 
+/* Puts the uuid of the configuration, if there is one, in the place of that of the store. */
+static void identify(const struct making *k, uint8_t uuid[16])
+{
+	static const uint8_t none[16];
+
+	if (memcmp(k->b->uuid, none, 16) != 0)
+		memcpy(uuid, k->b->uuid, 16);
+}
+
 static bool has_backstore(const struct cfg_luns *luns, unsigned backstore)
 {
 	for (unsigned i = 0; i < luns->n; i++)
@@ -235,6 +244,8 @@ struct dev_lu_config unit_config(const struct cfg_backstore *b)
 	copy_text(cfg.product, sizeof(cfg.product), b->product);
 	copy_text(cfg.revision, sizeof(cfg.revision), b->revision);
 	copy_text(cfg.serial, sizeof(cfg.serial), b->serial);
+	cfg.naa = b->naa;
+	cfg.eui = b->eui;
 	return cfg;
 }
 
@@ -258,8 +269,10 @@ static bool add_lu(struct making *k, enum dev_type type, struct bs *b,
 	cfg.keeps = keeps || k->u->member;
 	cfg.clustered = k->u->member;
 	cfg.removable |= type == DEV_CD;
-	if (type == DEV_CD)
+	if (type == DEV_CD) {
 		name_drive(k, &cfg);
+		identify(k, cfg.uuid);
+	}
 	err = dev_lu_add(k->d->server, &cfg, b);
 	if (!err)
 		return take_lu(k, keeps);
@@ -277,6 +290,7 @@ static bool add_scsi(struct making *k)
 
 	if (!p)
 		return false;
+	identify(k, p->uuid);
 	cfg.keeps = k->d->state && !is_twice(k->d, p->uuid);
 	err = dev_lu_add_pass(k->d->server, &cfg, p);
 	if (!err)
@@ -313,6 +327,7 @@ static bool add_store(struct making *k)
 			b = protection_open(&k->o, spec, b, k->d->loops);
 		if (!b)
 			return false;
+		identify(k, b->uuid);
 	}
 	if (k->u->lun.cluster && !add_member(k, b))
 		return false;

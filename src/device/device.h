@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/xtime.h"
+#include "device/identity.h"
 #include "device/pass.h"
 #include "device/share.h"
 
@@ -150,7 +151,9 @@ struct dev_lu_config {
 	bool clustered;
 	/* INQUIRY data, padded with spaces; empty: the default */
 	char vendor[9], product[17], revision[5];
-	char serial[37];  /* VPD 80h; empty: from the UUID */
+	/* VPD 80h, 83h; empty: dev_names_make */
+	char serial[DEV_SERIAL_SIZE];
+	struct dev_id naa, eui;
 	uint8_t uuid[16]; /* of the unit; all zero: the UUID of the backstore */
 };
 
@@ -202,7 +205,7 @@ int dev_lu_remove(struct dev_lu *lu, void (*done)(void *arg, int err),
 		  void *arg);
 /*
  * dev_lu_configure changes read_only, rotational, write_through, limits, vendor, product,
- * revision and serial of the unit to those of cfg, whose other members are ignored. Every
+ * revision, serial, naa and eui of the unit to those of cfg, whose other members are ignored. Every
  * nexus of the unit gets INQUIRY DATA HAS CHANGED, MODE PARAMETERS CHANGED or both.
  * Calls done, maybe from within, when they have. On worker 0. ERR_NOMEM: nothing was
  * done; ERR_BUSY: such a change is in progress, or the unit is being removed.
@@ -222,10 +225,6 @@ struct bs *dev_lu_backstore(const struct dev_lu *lu);
 /* dev_lu_write_cache returns WCE of the caching mode page: whether writes may be
  * volatile at their end. Any worker. */
 bool dev_lu_write_cache(const struct dev_lu *lu);
-/* dev_lu_serial writes the unit serial number (VPD page 80h) to out, with a NUL. On
- * worker 0. */
-#define DEV_SERIAL_SIZE 38
-void dev_lu_serial(const struct dev_lu *lu, char out[DEV_SERIAL_SIZE]);
 /* dev_lu_store_name returns the name of the backstore, borrowed, for messages,
  * on any worker; NULL for a DEV_CD, where worker 0 may close the backstore at
  * any time. */

@@ -129,6 +129,7 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	lu->live.refs = 1;
 	list_init(&lu->live.link);
 	lu->bs = b;
+	memcpy(lu->uuid, has_uuid(cfg) || !b ? cfg->uuid : b->uuid, 16);
 	if ((cfg->clustered && dev_shared_new(lu)) || dev_keep_init(lu) ||
 	    dev_settings_init(lu) || dev_lanes_init(lu)) {
 		drop_new(lu);
@@ -139,7 +140,6 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	lu->blocks = b ? b->size >> lu->block_shift : 0;
 	dev_lu_hard_reset(lu);
 	lu->condition = b ? LU_READY : LU_EMPTY;
-	memcpy(lu->uuid, has_uuid(cfg) || !b ? cfg->uuid : b->uuid, 16);
 	lu->protection = b && b->protection ? b->protection->type : 0;
 	dev_lu_reservations_init(lu);
 	if (lun_table_set(&s->lus, cfg->lun, lu)) {

@@ -19,7 +19,7 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = ("test_daemon", "test_config", "test_verbs", "test_live", "test_log", "test_metrics", "test_service", "test_admission", "test_wire", "test_logins", "test_store", "test_reserve",
+FILES = ("test_daemon", "test_config", "test_identity", "test_verbs", "test_live", "test_log", "test_metrics", "test_service", "test_admission", "test_wire", "test_logins", "test_store", "test_reserve",
          "test_state", "test_crypt", "test_taskset", "test_powercut", "test_mcs", "test_alua", "test_libiscsi", "test_qemu", "test_boot", "test_cd",
          "test_iser", "test_copy", "test_tools", "test_bench", "test_iser_rdma", "test_rdma_wire", "test_hello", "test_bad_target", "test_fake_target",
          "test_lying_target", "test_connections", "test_discovery", "test_order", "test_recovery", "test_lost_connections", "test_lost_rdma_connections", "test_continuation", "test_continued_writes",

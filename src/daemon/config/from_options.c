@@ -100,6 +100,10 @@ static bool add_lun(struct maker *k, struct cfg_node *stores,
 		snprintf(lun, sizeof(lun), "%u", i);
 		b = add_map(k, stores, name);
 		add_text(k, b, "store", spec->store);
+		add_text(k, b, "uuid", spec->uuid);
+		add_text(k, b, "serial", spec->serial);
+		add_text(k, b, "naa", spec->naa);
+		add_text(k, b, "eui", spec->eui);
 		add_text(k, b, "pi", spec->pi);
 		add_text(k, b, "key", spec->key);
 		add_text(k, b, "new-key", spec->new_key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * lun_spec.c: takes the text of a LUN apart by the rows of schema.c. The value
- * of a suffix ends where a suffix of a later place begins, so that the file of
- * the last suffix may have any name.
+ * of a suffix ends where a suffix of a later place begins, or one that may be
+ * anywhere, so that the file of the last suffix may have almost any name.
  */
 #include "daemon/config/lun_spec.h"
 
@@ -22,8 +22,8 @@ struct found {
 	const char *value; /* after its "=" */
 };
 
-/* Finds the first suffix in text whose place is `place` or a later one. False:
- * there is none. */
+/* Finds the first suffix in text that may be anywhere, or whose place is `place` or a
+ * later one. False: there is none. */
 static bool find_suffix(const char *text, unsigned place, struct found *f)
 {
 	const struct cfg_suffix *rows;
@@ -37,7 +37,9 @@ static bool find_suffix(const char *text, unsigned place, struct found *f)
 		int len = snprintf(word, sizeof(word),
 				   ",%s=", rows[i].row.opt.name);
 
-		at = rows[i].place < place ? NULL : strstr(text, word);
+		at = rows[i].place && rows[i].place < place
+			     ? NULL
+			     : strstr(text, word);
 		if (at && (!f->row || at < f->at))
 			*f = (struct found){ &rows[i], at, at + len };
 	}
@@ -47,18 +49,22 @@ static bool find_suffix(const char *text, unsigned place, struct found *f)
 /* Stores the value of a suffix. False after a message. */
 static bool take_suffix(struct lun_spec *s, const struct found *f)
 {
-	const struct opt_row *row = &f->row->row.opt;
+	const struct cfg_row *row = &f->row->row;
+	const struct opt_row *opt = &row->opt;
 	const char *why = NULL;
 	char error[OPT_WHY];
 
 	if (!*f->value)
-		why = "no file is given; give a path";
+		why = row->type == CFG_PATH ? "no file is given; give a path"
+					    : "no value is given; give one";
+	else if (*(const char **)((char *)s + opt->at))
+		why = "given twice; give it once";
 	else if (!(f->row->kinds & 1u << s->kind))
 		why = f->row->refusal;
-	else if (opt_set(row, s, row->name, f->value, error))
+	else if (opt_set(opt, s, opt->name, f->value, error))
 		why = error;
 	if (why)
-		say("%s,%s=%s: %s", s->store, row->name, f->value, why);
+		say("%s,%s=%s: %s", s->store, opt->name, f->value, why);
 	return !why;
 }
 
@@ -89,6 +95,7 @@ bool lun_spec_parse(struct lun_spec *s, const char *text)
 {
 	struct found f, next;
 	size_t len = strlen(text), store;
+	unsigned place = 0;
 
 	*s = (struct lun_spec){ .store = s->text };
 	snprintf(s->text, sizeof(s->text), "%s", text);
@@ -100,7 +107,8 @@ bool lun_spec_parse(struct lun_spec *s, const char *text)
 	s->text[store] = '\0';
 	s->kind = lun_spec_kind(s->store, &s->operand);
 	for (; f.row; f = next) {
-		if (find_suffix(f.value, f.row->place + 1, &next))
+		place = MAX(place, f.row->place + 1);
+		if (find_suffix(f.value, place, &next))
 			s->text[next.at - s->text] = '\0';
 		if (!take_suffix(s, &f))
 			return false;

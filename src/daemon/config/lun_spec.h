@@ -26,7 +26,7 @@ struct lun_spec {
 	const char *store;   /* the LUN without its suffixes: "ram:1G" */
 	const char *operand; /* the store without the prefix: "1G" */
 	/* the values of suffixes; NULL: the LUN does not have the suffix */
-	const char *pi, *key, *new_key;
+	const char *pi, *key, *new_key, *uuid, *serial, *naa, *eui;
 	char text[2 * PATH_MAX];
 };
 

@@ -100,6 +100,8 @@ struct cfg_backstore {
 	const char *pi, *key, *new_key;
 	struct lun_options lun;
 	const char *serial, *vendor, *product, *revision; /* NULL: default */
+	uint8_t uuid[16];				  /* zeros: default */
+	struct dev_id naa, eui;				  /* none: default */
 	bool rotational;
 	enum cfg_cache cache;
 	struct dev_limits limits;

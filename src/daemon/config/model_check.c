@@ -193,6 +193,15 @@ static void check_inquiry(struct checker *c, const char *field,
 		}
 }
 
+static void check_id(struct checker *c, const char *field,
+		     const struct dev_id *id, enum lun_kind kind)
+{
+	if (id->len && kind == LUN_SCSI)
+		complain(c, field,
+			 "a scsi: backstore reports that of its device; leave "
+			 "it out");
+}
+
 static void check_size(struct checker *c, const char *operand,
 		       const struct cfg_backstore *b)
 {
@@ -252,6 +261,8 @@ static void check_backstore(struct checker *c, struct cfg_backstore *b)
 	check_inquiry(c, "vendor", b->vendor, 8, kind);
 	check_inquiry(c, "product", b->product, 16, kind);
 	check_inquiry(c, "revision", b->revision, 4, kind);
+	check_id(c, "naa", &b->naa, kind);
+	check_id(c, "eui", &b->eui, kind);
 	if (b->cache == CFG_WRITE_THROUGH && kind == LUN_SCSI)
 		complain(c, "cache",
 			 "a scsi: backstore has the cache of its device; leave "

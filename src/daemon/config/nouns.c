@@ -118,11 +118,31 @@ static const struct cfg_field backstore_fields[] = {
 	{ .option = "read-only", .at_once = true },
 	OPTION("block-size"), OPTION("buffered"),
 	OPTION("sendfile"), OPTION("removable"), OPTION("shared"), OPTION("cluster"),
+	{ .row = { { .name = "uuid", .arg = "UUID", OPT_CALL(cfg_set_uuid),
+		     .help = "the identity of the store: the saved state of the "
+			     "unit belongs to it, and the names of the unit "
+			     "follow from it" },
+		   .type = CFG_STRING, .scope = CFG_LUN,
+		   .otherwise = "one that iserd finds (guide, Identity)",
+		   .get = cfg_get_uuid } },
 	{ .row = { { .name = "serial", .arg = "TEXT",
 		     OPT_TEXT(struct cfg_backstore, serial),
 		     .help = "the unit serial number (VPD page 80h)" },
 		   .type = CFG_STRING, .scope = CFG_LUN, .apply = CFG_AT_ONCE,
-		   .otherwise = "one of the identity of the store" } },
+		   .otherwise = "the digits of naa, else of eui, else of uuid" } },
+	{ .row = { { .name = "naa", .arg = "DIGITS", OPT_CALL(cfg_set_naa),
+		     .help = "the NAA identifier (VPD page 83h): 16 "
+			     "hexadecimal digits, or 32 of which the first is "
+			     "6" },
+		   .type = CFG_STRING, .scope = CFG_LUN, .apply = CFG_AT_ONCE,
+		   .otherwise = "one made of serial or eui, as LIO makes it, "
+				"else of uuid",
+		   .get = cfg_get_naa } },
+	{ .row = { { .name = "eui", .arg = "DIGITS", OPT_CALL(cfg_set_eui),
+		     .help = "an EUI-64 (VPD page 83h): 16, 24 or 32 "
+			     "hexadecimal digits" },
+		   .type = CFG_STRING, .scope = CFG_LUN, .apply = CFG_AT_ONCE,
+		   .otherwise = "none", .get = cfg_get_eui } },
 	{ .row = { { .name = "vendor", .arg = "TEXT",
 		     OPT_TEXT(struct cfg_backstore, vendor),
 		     .help = "the T10 vendor identification of INQUIRY" },

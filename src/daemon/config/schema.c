@@ -342,25 +342,47 @@ static const char not_encrypted[] =
 	"a null: LUN stores nothing to encrypt, and the data of a scsi: LUN "
 	"are those of its device; leave out the key";
 
+#define HAS_NAMES	 (CAN_BE_ENCRYPTED | 1u << LUN_NULL)
+#define HAS_IDENTITY (HAS_NAMES | 1u << LUN_SCSI)
+static const char no_names[] =
+	"a scsi: LUN reports the names of its device; leave it out";
+
 static const struct cfg_suffix suffixes[] = {
+	{ { { .name = "uuid", .arg = "UUID", OPT_TEXT(struct lun_spec, uuid),
+	      .help = "with this identity (iserd.yaml(5))" },
+	    .type = CFG_STRING, .scope = CFG_LUN },
+	  .kinds = HAS_IDENTITY, .refusal = "leave it out" },
+	{ { { .name = "serial", .arg = "TEXT",
+	      OPT_TEXT(struct lun_spec, serial),
+	      .help = "with this unit serial number" },
+	    .type = CFG_STRING, .scope = CFG_LUN },
+	  .kinds = HAS_NAMES, .refusal = no_names },
+	{ { { .name = "naa", .arg = "DIGITS", OPT_TEXT(struct lun_spec, naa),
+	      .help = "with this NAA identifier" },
+	    .type = CFG_STRING, .scope = CFG_LUN },
+	  .kinds = HAS_NAMES, .refusal = no_names },
+	{ { { .name = "eui", .arg = "DIGITS", OPT_TEXT(struct lun_spec, eui),
+	      .help = "with this EUI-64; these four suffixes may be anywhere" },
+	    .type = CFG_STRING, .scope = CFG_LUN },
+	  .kinds = HAS_NAMES, .refusal = no_names },
 	{ { { .name = "pi", .arg = "FILE", OPT_TEXT(struct lun_spec, pi),
 	      .help = "with the protection information of a file or block "
 		      "device in FILE (before ,key=)" },
 	    .type = CFG_PATH, .scope = CFG_LUN },
-	  .place = 0, .kinds = 1u << LUN_FILE,
+	  .place = 1, .kinds = 1u << LUN_FILE,
 	  .refusal = "only files and block devices have such a file; leave "
 		     "out ,pi=" },
 	{ { { .name = "key", .arg = "FILE", OPT_TEXT(struct lun_spec, key),
 	      .help = "encrypted (AES-256-XTS) with the key in FILE, which is "
 		      "made if the medium is new" },
 	    .type = CFG_PATH, .scope = CFG_LUN, .is_secret = true },
-	  .place = 1, .kinds = CAN_BE_ENCRYPTED, .refusal = not_encrypted },
+	  .place = 2, .kinds = CAN_BE_ENCRYPTED, .refusal = not_encrypted },
 	{ { { .name = "new-key", .arg = "FILE",
 	      OPT_TEXT(struct lun_spec, new_key),
 	      .help = "encrypted with a new key; data of the medium become "
 		      "unreadable" },
 	    .type = CFG_PATH, .scope = CFG_LUN, .is_secret = true },
-	  .place = 1, .kinds = CAN_BE_ENCRYPTED, .refusal = not_encrypted },
+	  .place = 2, .kinds = CAN_BE_ENCRYPTED, .refusal = not_encrypted },
 };
 /* clang-format on */
 

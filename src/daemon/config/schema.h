@@ -81,8 +81,8 @@ struct cfg_kind {
 /* A suffix of the text of a LUN, ",NAME=VALUE". */
 struct cfg_suffix {
 	struct cfg_row row; /* the member is one of struct lun_spec */
-	/* suffixes follow each other in the order of their places; those of
-	 * one place exclude each other */
+	/* Suffixes follow each other in the order of their places; those of
+	 * one place exclude each other. 0: anywhere, once. */
 	unsigned place;
 	unsigned kinds;	     /* those that have it: 1 << LUN_... */
 	const char *refusal; /* of other kinds: the reason, and what to do */

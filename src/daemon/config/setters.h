@@ -38,6 +38,14 @@ opt_setter cfg_set_max_iops, cfg_set_max_bandwidth;
 void cfg_get_max_iops(const void *from, char *out, size_t size);
 void cfg_get_max_bandwidth(const void *from, char *out, size_t size);
 
+/* identity.c: setters and getters of a struct cfg_backstore. */
+opt_setter cfg_set_uuid, cfg_set_naa, cfg_set_eui;
+void cfg_get_uuid(const void *from, char *out, size_t size);
+void cfg_get_naa(const void *from, char *out, size_t size);
+void cfg_get_eui(const void *from, char *out, size_t size);
+/* cfg_uuid_text writes a UUID in the form of RFC 9562 §4, with a NUL. */
+void cfg_uuid_text(const uint8_t uuid[16], char out[37]);
+
 /*
  * checks.c: each checks one entry of a list in a configuration file, and stores
  * nothing: into is not used.

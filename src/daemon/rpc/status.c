@@ -6,6 +6,7 @@
 
 #include "backstore/backstore.h"
 #include "base/escape.h"
+#include "base/hex.h"
 #include "daemon/config/groups.h"
 #include "daemon/config/model.h"
 #include "daemon/portals.h"
@@ -241,18 +242,38 @@ json_t *status_targets(const struct daemon *d)
 	return all;
 }
 
+static void add_id(json_t *j, const char *key, const struct dev_id *id)
+{
+	char text[33];
+
+	hex_put(text, id->bytes, id->len);
+	if (id->len)
+		json_object_set_new(j, key, json_string(text));
+}
+
+/* By what initiators know the unit. */
+static void add_names(json_t *j, const struct dev_lu *lu, bool is_scsi)
+{
+	struct dev_names names;
+
+	dev_lu_names(lu, &names);
+	json_object_set_new(j, "serial", shown_json(names.serial));
+	if (is_scsi) /* the names of the device */
+		return;
+	add_id(j, "naa", &names.naa);
+	add_id(j, "eui", &names.eui);
+}
+
 static json_t *status_unit(const struct unit *u)
 {
 	const struct dev_lu *lu = u->lu;
 	const struct bs *b = dev_lu_backstore(lu);
 	const char *trouble = bs_trouble_str(u->trouble);
-	char serial[DEV_SERIAL_SIZE];
 	bool is_cd = dev_lu_type(lu) == DEV_CD;
 	bool ro =
 		u->lun.read_only || is_cd || (b->caps & BS_CAP_READ_ONLY) != 0;
 	json_t *j;
 
-	dev_lu_serial(lu, serial);
 	j = json_pack("{s:i, s:s, s:o, s:I, s:i, s:b, s:b}", "lun",
 		      (int)dev_lu_lun(lu), "type", is_cd ? "cd" : "disk",
 		      "store", shown_json(b ? b->name : NULL), "size",
@@ -261,7 +282,7 @@ static json_t *status_unit(const struct unit *u)
 		      "write_cache", (int)(!ro && dev_lu_write_cache(lu)));
 
 	json_object_set_new(j, "backstore", shown_json(u->name));
-	json_object_set_new(j, "serial", shown_json(serial));
+	add_names(j, lu, u->spec->kind == LUN_SCSI);
 	json_object_set_new(j, "thin",
 			    json_boolean(b && b->caps & BS_CAP_UNMAP));
 	if (!ro)

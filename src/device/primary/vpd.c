@@ -10,10 +10,15 @@
 #include "device/unit/condition.h"
 #include "device/unit/names.h"
 #include "device/unit/ports.h"
+#include "device/unit/settings.h"
 
 static size_t page_serial(const struct dev_task *t, uint8_t *p)
 {
-	return 4 + dev_serial(t->lu, (char *)p + 4);
+	const char *serial = dev_names_of(t->lu)->serial;
+	size_t n = strlen(serial);
+
+	memcpy(p + 4, serial, n);
+	return 4 + n;
 }
 
 /* ---- 83h, SPC-4 §7.8.6 ---- */
@@ -59,11 +64,8 @@ uint8_t *dev_put_port_names(const struct dev_task *t, uint8_t *p)
 
 static size_t page_identification(const struct dev_task *t, uint8_t *p)
 {
-	uint8_t *at = p + 4;
+	uint8_t *at = dev_put_port_names(t, dev_put_names(t->lu, p + 4));
 
-	at = dev_put_naa(t->lu, at);
-	at = dev_put_t10(t->lu, at);
-	at = dev_put_port_names(t, at);
 	return (size_t)(at - p);
 }
 

@@ -6,33 +6,15 @@
 
 #include "device/unit/settings.h"
 
-static const char hex[] = "0123456789abcdef";
-
-size_t dev_serial(const struct dev_lu *lu, char out[37])
+void dev_lu_names(const struct dev_lu *lu, struct dev_names *out)
 {
-	const char *serial = dev_names_of(lu)->serial;
-	size_t n = strlen(serial);
-
-	if (n) {
-		memcpy(out, serial, n);
-		return n;
-	}
-	for (n = 0; n < 16; n++) {
-		out[2 * n] = hex[lu->uuid[n] >> 4];
-		out[2 * n + 1] = hex[lu->uuid[n] & 15];
-	}
-	return 32;
+	*out = *dev_names_of(lu);
 }
 
 bool dev_lu_write_cache(const struct dev_lu *lu)
 {
 	return lu->bs && !lu->pass.device && dev_has_cache(lu) &&
 	       !dev_writes_through(lu);
-}
-
-void dev_lu_serial(const struct dev_lu *lu, char out[DEV_SERIAL_SIZE])
-{
-	out[dev_serial(lu, out)] = '\0';
 }
 
 uint8_t *dev_put_designator(uint8_t *p, uint8_t code, uint8_t kind, size_t len)
@@ -44,36 +26,45 @@ uint8_t *dev_put_designator(uint8_t *p, uint8_t code, uint8_t kind, size_t len)
 	return p + 4 + len;
 }
 
-uint8_t *dev_put_naa(const struct dev_lu *lu, uint8_t *p)
+static uint8_t *put_id(const struct dev_id *id, uint8_t type, uint8_t *p)
 {
-	memcpy(p + 4, lu->uuid, 8);
-	p[4] = (uint8_t)(0x30 | (p[4] & 0x0f));
-	return dev_put_designator(p, CODE_BINARY, ASSOC_LU | 0x3, 8);
+	if (!id->len)
+		return p;
+	memcpy(p + 4, id->bytes, id->len);
+	return dev_put_designator(p, CODE_BINARY, ASSOC_LU | type, id->len);
 }
 
-uint8_t *dev_put_t10(const struct dev_lu *lu, uint8_t *p)
+/* The T10 vendor ID with the serial number (SPC-4 §7.8.6.4). */
+static uint8_t *put_t10(const struct dev_names *names, uint8_t *p)
 {
-	const char *vendor = dev_names_of(lu)->vendor;
-	size_t n;
+	const char *vendor = *names->vendor ? names->vendor : "OPENISER";
+	size_t n = strlen(names->serial);
 
-	if (!*vendor)
-		vendor = "OPENISER";
 	memset(p + 4, ' ', 8);
 	memcpy(p + 4, vendor, MIN(strlen(vendor), (size_t)8));
-	n = dev_serial(lu, (char *)p + 12);
+	memcpy(p + 12, names->serial, n);
 	return dev_put_designator(p, CODE_ASCII, ASSOC_LU | 0x1, 8 + n);
+}
+
+uint8_t *dev_put_names(const struct dev_lu *lu, uint8_t *p)
+{
+	const struct dev_names *names = dev_names_of(lu);
+
+	p = put_id(&names->naa, 0x3, p);
+	p = put_id(&names->eui, 0x2, p);
+	return put_t10(names, p);
 }
 
 void dev_lu_put_name(const struct dev_lu *lu, uint8_t *p)
 {
-	dev_put_naa(lu, p);
+	put_id(&dev_names_of(lu)->naa, 0x3, p);
 }
 
 bool dev_lu_has_name(const struct dev_lu *lu, uint8_t code_set, uint8_t type,
 		     const uint8_t *name, size_t len)
 {
-	uint8_t all[128] = { 0 };
-	const uint8_t *end = dev_put_t10(lu, dev_put_naa(lu, all));
+	uint8_t all[DEV_NAMES_MAX] = { 0 };
+	const uint8_t *end = dev_put_names(lu, all);
 
 	for (const uint8_t *p = all; p < end; p += 4 + p[3])
 		if ((p[0] & 0xf) == code_set && (p[1] & 0xf) == type &&

@@ -14,18 +14,15 @@
 #define ASSOC_PORT   0x10
 #define ASSOC_DEVICE 0x20
 
-/* dev_serial writes the configured serial number, or the UUID in hexadecimal, to
- * out; returns its length. */
-size_t dev_serial(const struct dev_lu *lu, char out[37]);
 /* dev_put_designator fills in the header of a designator of len bytes at p + 4;
  * returns its end. */
 uint8_t *dev_put_designator(uint8_t *p, uint8_t code, uint8_t kind, size_t len);
-/* dev_put_naa writes an NAA designator, locally assigned (3h), with 60 bits of the
- * UUID. dev_put_t10 writes the T10 vendor ID with the serial number. Each returns the
- * end of its designator. */
-uint8_t *dev_put_naa(const struct dev_lu *lu, uint8_t *p);
-uint8_t *dev_put_t10(const struct dev_lu *lu, uint8_t *p);
-/* dev_lu_put_name writes the NAA designator, 12 bytes. dev_lu_has_name returns
+/* dev_put_names writes the designators of the unit, at most DEV_NAMES_MAX bytes: the NAA
+ * identifier, the EUI-64 if there is one, the T10 vendor ID with the serial number. It
+ * returns their end. */
+#define DEV_NAMES_MAX (20 + 20 + 12 + DEV_SERIAL_SIZE)
+uint8_t *dev_put_names(const struct dev_lu *lu, uint8_t *p);
+/* dev_lu_put_name writes the NAA designator, at most 20 bytes. dev_lu_has_name returns
  * whether the name is a name of the unit. */
 void dev_lu_put_name(const struct dev_lu *lu, uint8_t *p);
 bool dev_lu_has_name(const struct dev_lu *lu, uint8_t code_set, uint8_t type,

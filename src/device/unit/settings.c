@@ -22,16 +22,13 @@ struct settings_change {
 	void *arg;
 };
 
-static struct dev_names *new_names(const struct dev_lu_config *cfg)
+static struct dev_names *new_names(const struct dev_lu *lu,
+				   const struct dev_lu_config *cfg)
 {
-	struct dev_names *n = calloc(1, sizeof(*n));
+	struct dev_names *n = malloc(sizeof(*n));
 
-	if (!n)
-		return NULL;
-	memcpy(n->vendor, cfg->vendor, sizeof(n->vendor));
-	memcpy(n->product, cfg->product, sizeof(n->product));
-	memcpy(n->revision, cfg->revision, sizeof(n->revision));
-	memcpy(n->serial, cfg->serial, sizeof(n->serial));
+	if (n)
+		dev_names_make(n, cfg, lu->uuid);
 	return n;
 }
 
@@ -61,7 +58,7 @@ static bool must_be_read_only(const struct dev_lu *lu,
 
 int dev_settings_init(struct dev_lu *lu)
 {
-	lu->settings.names = new_names(&lu->cfg);
+	lu->settings.names = new_names(lu, &lu->cfg);
 	lu->settings.read_only = must_be_read_only(lu, &lu->cfg);
 	lu->settings.rotational = lu->cfg.rotational;
 	lu->settings.write_through = lu->cfg.write_through;
@@ -142,7 +139,7 @@ int dev_lu_configure(struct dev_lu *lu, const struct dev_lu_config *cfg,
 	if (lu->settings.change || dev_lu_is_leaving(lu))
 		return ERR_BUSY;
 	c = calloc(1, sizeof(*c));
-	names = c ? new_names(cfg) : NULL;
+	names = c ? new_names(lu, cfg) : NULL;
 	if (!names) {
 		free(c);
 		return ERR_NOMEM;

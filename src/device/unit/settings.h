@@ -5,7 +5,8 @@
 
 #include "device/unit/unit.h"
 
-/* dev_settings_init puts the settings of lu->cfg in force for a new unit. ERR_NOMEM. */
+/* dev_settings_init puts the settings of lu->cfg in force for a new unit, whose UUID is
+ * known. ERR_NOMEM. */
 int dev_settings_init(struct dev_lu *lu);
 /* dev_settings_fini frees them, when no worker uses the unit. */
 void dev_settings_fini(struct dev_lu *lu);

@@ -264,12 +264,6 @@ struct dev_rate {
 	xtime burst, due;
 };
 
-/* What INQUIRY reports of a unit. Immutable. */
-struct dev_names {
-	char vendor[9], product[17], revision[5];
-	char serial[37];
-};
-
 struct dev_lu {
 	struct dev_server *server;
 	struct dev_counter counted_before[DEV_NCOUNTS];

@@ -21,6 +21,7 @@ static void test_suffixes(void **state)
 {
 	static const struct {
 		const char *spec, *store, *pi, *key, *new_key;
+		const char *uuid, *serial, *naa, *eui;
 	} rows[] = {
 		{ "ram:8M", "ram:8M" },
 		{ "a,key=k", "a", .key = "k" },
@@ -36,6 +37,16 @@ static void test_suffixes(void **state)
 		{ "a,key=k,pi=p", "a", .key = "k,pi=p" },
 		{ "cd:a,key=k", "cd:a", .key = "k" },
 		{ "ram:1M,key=k", "ram:1M", .key = "k" },
+		{ "a,uuid=u,serial=s,naa=n,eui=e", "a", .uuid = "u",
+		  .serial = "s", .naa = "n", .eui = "e" },
+		{ "a,naa=n,pi=p,eui=e,key=k,uuid=u", "a", .pi = "p", .key = "k",
+		  .uuid = "u", .naa = "n", .eui = "e" },
+		{ "a,key=k,serial=s,pi=p", "a", .key = "k",
+		  .serial = "s,pi=p" },
+		{ "scsi:/d,uuid=u", "scsi:/d", .uuid = "u" },
+		{ "null:1M,naa=n", "null:1M", .naa = "n" },
+		{ "cd:,serial=s", "cd:", .serial = "s" },
+		{ "rbd:p/i,id=x,naa=n", "rbd:p/i,id=x", .naa = "n" },
 	};
 	struct lun_spec s;
 
@@ -49,6 +60,10 @@ static void test_suffixes(void **state)
 		assert_text(s.pi, rows[i].pi);
 		assert_text(s.key, rows[i].key);
 		assert_text(s.new_key, rows[i].new_key);
+		assert_text(s.uuid, rows[i].uuid);
+		assert_text(s.serial, rows[i].serial);
+		assert_text(s.naa, rows[i].naa);
+		assert_text(s.eui, rows[i].eui);
 		memset(spec, 'a', PATH_MAX);
 		snprintf(spec + PATH_MAX, PATH_MAX, "%s", rows[i].spec);
 		assert_false(lun_spec_parse(&s, spec));
@@ -58,13 +73,26 @@ static void test_suffixes(void **state)
 
 static void test_suffixes_refused(void **state)
 {
-	static const char *const specs[] = {
-		"a,key=",	 "a,new-key=",	     "a,pi=",
-		"a,pi=,key=k",	 "a,pi=p,key=",	     "null:1M,key=k",
-		"ram:1M,pi=p",	 "null:1M,pi=p",     "cd:a,pi=p",
-		"scsi:/d,key=k", "scsi:/d,pi=p",     "null:1M,new-key=k",
-		"cd:,pi=p",	 "ram:1M,pi=p,key=k"
-	};
+	static const char *const specs[] = { "a,key=",
+					     "a,new-key=",
+					     "a,pi=",
+					     "a,pi=,key=k",
+					     "a,pi=p,key=",
+					     "null:1M,key=k",
+					     "ram:1M,pi=p",
+					     "null:1M,pi=p",
+					     "cd:a,pi=p",
+					     "scsi:/d,key=k",
+					     "scsi:/d,pi=p",
+					     "null:1M,new-key=k",
+					     "cd:,pi=p",
+					     "ram:1M,pi=p,key=k",
+					     "a,naa=",
+					     "a,naa=n,naa=m",
+					     "a,uuid=u,key=k,uuid=v",
+					     "scsi:/d,naa=n",
+					     "scsi:/d,eui=e",
+					     "scsi:/d,serial=s" };
 	struct lun_spec s;
 
 	(void)state;

@@ -44,7 +44,10 @@ static const char full[] =
 	"       block-size: 4096, buffered: yes, serial: \"12\"}\n"
 	"  ram1: {store: ram:1G, rotational: true, vendor: ACME,\n"
 	"         cache: write-through, max-iops: 1000:2000,\n"
-	"         max-bandwidth: 1536K}\n"
+	"         max-bandwidth: 1536K,\n"
+	"         uuid: F81D4FAE-7DEC-41D0-A765-00A0C91E6BF6,\n"
+	"         naa: naa.6001405B605D2C100000000000000000,\n"
+	"         eui: \"00:25:38:5a:91:b0:32:6f\"}\n"
 	"auth-groups:\n"
 	"  lab:\n"
 	"    accounts: [{user: alice, secret-file: /a}]\n"
@@ -102,6 +105,10 @@ static void test_all_fields(void **state)
 	assert_int_equal(m->backstores.v[1].limits.ops_burst, 2000);
 	assert_int_equal(m->backstores.v[1].limits.bytes, 1536 << 10);
 	assert_int_equal(m->backstores.v[1].limits.bytes_burst, 1536 << 10);
+	assert_int_equal(m->backstores.v[1].uuid[0], 0xf8);
+	assert_int_equal(m->backstores.v[1].uuid[15], 0xf6);
+	assert_int_equal(m->backstores.v[1].naa.len, 16);
+	assert_int_equal(m->backstores.v[1].eui.len, 8);
 	assert_int_equal(m->auths.v[0].prefixes[0].bits, 104);
 	assert_int_equal(m->auths.v[0].prefixes[1].bits, 8);
 	assert_int_equal(m->auths.v[0].prefixes[2].bits, 128);
@@ -145,6 +152,10 @@ static void test_canonical_form_is_stable(void **state)
 	assert_non_null(strstr(text, "    cache: write-through\n"
 				     "    max-iops: \"1000:2000\"\n"
 				     "    max-bandwidth: 1536K\n"));
+	assert_non_null(
+		strstr(text, "    uuid: f81d4fae-7dec-41d0-a765-00a0c91e6bf6\n"
+			     "    naa: 6001405b605d2c100000000000000000\n"
+			     "    eui: 0025385a91b0326f\n"));
 	assert_non_null(
 		strstr(text, "    luns:\n      0: db\n      256: ram1\n"));
 	again = read_good(text);
@@ -253,6 +264,29 @@ static const struct refusal backstores[] = {
 	  "not ASCII" },
 	{ V "backstores: {a: {store: \"scsi:/dev/sg0\", serial: x}}\n", 2, 50,
 	  "reports that of its device" },
+	{ V "backstores: {a: {store: x, uuid: 5}}\n", 2, 34, "not a UUID" },
+	{ V "backstores: {a: {store: x, "
+	    "uuid: f81d4fae7dec-41d0-a765-00a0-c91e6bf6}}\n",
+	  2, 34, "not a UUID" },
+	{ V "backstores: {a: {store: x, "
+	    "uuid: 00000000-0000-0000-0000-000000000000}}\n",
+	  2, 34, "not a UUID" },
+	{ V "backstores: {a: {store: x, naa: 6001405000000000}}\n", 2, 33,
+	  "not an NAA identifier" },
+	{ V "backstores: {a: {store: x, "
+	    "naa: 50014050000000005001405000000000}}\n",
+	  2, 33, "not an NAA identifier" },
+	{ V "backstores: {a: {store: x, naa: 500140500000000g}}\n", 2, 33,
+	  "not an NAA identifier" },
+	{ V "backstores: {a: {store: x, naa: 50014050000000001}}\n", 2, 33,
+	  "not an NAA identifier" },
+	{ V "backstores: {a: {store: x, eui: 00253800000000}}\n", 2, 33,
+	  "not an EUI-64" },
+	{ V "backstores: {a: {store: x, eui: \"0000000000000000\"}}\n", 2, 33,
+	  "not an EUI-64" },
+	{ V "backstores: {a: {store: \"scsi:/dev/sg0\", eui: "
+	    "0025380000000001}}\n",
+	  2, 47, "reports that of its device" },
 	{ V "backstores: {a: {store: x, block-size: 100}}\n", 2, 40,
 	  "must be 512 or 4096" },
 	{ V "backstores: {a: {store: x, protection: 4}}\n", 2, 40,
@@ -539,11 +573,12 @@ static void assert_compared(const char *a, const char *b,
 static void test_backstores_are_compared(void **state)
 {
 	static const char *const live[] = {
-		", vendor: ACME",	  ", product: disk",
-		", revision: \"2\"",	  ", serial: \"3\"",
-		", read-only: yes",	  ", rotational: yes",
-		", cache: write-through", ", max-iops: 10",
-		", max-iops: 10:11",	  ", max-bandwidth: 1M",
+		", vendor: ACME",	   ", product: disk",
+		", revision: \"2\"",	   ", serial: \"3\"",
+		", read-only: yes",	   ", rotational: yes",
+		", cache: write-through",  ", max-iops: 10",
+		", max-iops: 10:11",	   ", max-bandwidth: 1M",
+		", naa: 3000000000000001", ", eui: 0000000000000001",
 	};
 	static const char *const others[] = {
 		", key: /k",
@@ -553,6 +588,7 @@ static void test_backstores_are_compared(void **state)
 		", shared: yes",
 		", removable: yes",
 		", sanitize-rate: 1M, serial: x",
+		", uuid: f81d4fae-7dec-41d0-a765-00a0c91e6bf6",
 	};
 
 	(void)state;
