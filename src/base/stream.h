@@ -12,6 +12,7 @@
 #ifndef BASE_STREAM_H
 #define BASE_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/uio.h>
 
@@ -40,7 +41,7 @@ struct stream_status {
 struct stream_ops {
 	/* rx_where fills at most max entries with the memory for the next
 	 * bytes and returns their number; 0: the core takes no input until it
-	 * calls kick. The entries are valid until rx_done. */
+	 * calls kick, or is_spent has returned true. The entries are valid until rx_done. */
 	unsigned (*rx_where)(void *core, struct iovec *iov, unsigned max);
 	/* rx_done: the driver received n > 0 bytes into these entries. */
 	void (*rx_done)(void *core, size_t n, xtime now);
@@ -67,10 +68,22 @@ struct stream_ops {
  * driver, when it has output, or when its fate, its deadline or its readiness
  * for input changed. kick only marks the connection and calls no function of
  * the core.
+ *
+ * A core asks is_spent while it processes input: whether the connection has used up its time of
+ * this turn; control: what it has processed was not I/O but control, such as a ping, which a
+ * peer can send much faster than the core processes it. If so, the core leaves the rest of
+ * the input where it is, and goes on with it in the next call of rx_where, which the driver
+ * makes in a later turn. NULL: the driver gives all the time that there is.
  */
 struct stream_host {
 	void (*kick)(struct stream_host *host);
+	bool (*is_spent)(struct stream_host *host, bool control);
 };
+
+static inline bool stream_is_spent(struct stream_host *host, bool control)
+{
+	return host->is_spent && host->is_spent(host, control);
+}
 
 /* stream_fate_of and stream_deadline_of give one part of the status. */
 static inline enum stream_fate stream_fate_of(const struct stream_ops *ops,

@@ -49,7 +49,8 @@ void io_loop_stop(struct io_loop *l);
 /*
  * io_loop_fd: for a host with an event loop of its own. The descriptor polls
  * readable when io_loop_turn has events to handle; the host also calls
- * io_loop_turn when io_loop_next_timer is due (XTIME_NEVER: no timer is set).
+ * io_loop_turn when io_loop_next_timer is due (XTIME_NEVER: no timer is set; work that
+ * gave way is due at once).
  * After the first call of io_loop_fd, an operation that starts outside of a
  * turn makes the descriptor readable as well.
  */
@@ -121,6 +122,11 @@ struct io_defer {
  * the same turn. */
 void io_loop_defer(struct io_loop *l, struct io_defer *d);
 void io_defer_cancel(struct io_defer *d);
+/* io_loop_give_way: the loop calls d->run later, after all input and output of a turn, to go
+ * on with work that takes long. All that gave way shares a short time of each turn, first
+ * come, first served, so that the loop serves all others in between, however much it is. A
+ * run takes a part of that time at most, and may give way again. io_defer_cancel ends it. */
+void io_loop_give_way(struct io_loop *l, struct io_defer *d);
 
 /* ---- calls from other threads ---- */
 

@@ -69,6 +69,7 @@ struct io_loop {
 	struct io_timer **heap;
 	size_t nheap, heap_room;
 	struct list deferred;
+	struct list given_way; /* of io_defer.link, first come first */
 	/* watches */
 	struct io_slot *slot;
 	uint32_t nslots, free_slot;

@@ -89,6 +89,8 @@ int io_timer_set(struct io_loop *l, struct io_timer *t, xtime at)
 
 xtime io_loop_next_timer(const struct io_loop *l)
 {
+	if (!list_empty(&l->given_way))
+		return l->now;
 	return l->nheap ? l->heap[1]->at : XTIME_NEVER;
 }
 

@@ -83,7 +83,8 @@ const struct iscsi_key iscsi_keys[ISCSI_KEY_COUNT] = {
 const struct iscsi_key *iscsi_key_find(const char *name)
 {
 	for (size_t i = 0; i < ISCSI_KEY_COUNT; i++)
-		if (strcmp(iscsi_keys[i].name, name) == 0)
+		if (iscsi_keys[i].name[0] == name[0] &&
+		    strcmp(iscsi_keys[i].name, name) == 0)
 			return &iscsi_keys[i];
 	return NULL;
 }

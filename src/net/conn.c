@@ -67,6 +67,7 @@ static int make_rdma(struct net_conn *c, struct dm_conn *stream_dm)
 	dmiser_config_default(&d, c->cfg.role);
 	d.rules = stream_dm ? c->cfg.rules_stream : c->cfg.rules_rdma;
 	d.stream_dm = stream_dm;
+	d.host = net_stream_host(c->stream);
 	iwarp_config_default(&w, c->cfg.role == ISCSI_INITIATOR);
 	w.wish.want_crc = c->cfg.crc;
 	w.wish.want_markers = c->cfg.markers;

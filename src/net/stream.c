@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "net/backed.h"
 #include "net/net.h"
+#include "net/turn.h"
 
 #define RX_PIECES 64
 #define TX_PIECES 512
@@ -50,6 +51,7 @@ struct net_stream {
 	struct io_watch watch;
 	struct io_timer timer, patience_timer;
 	struct io_defer service;
+	struct net_turn turn;
 	struct stream_host host;
 	/* the core */
 	const struct stream_ops *ops;
@@ -129,7 +131,13 @@ static const struct stream_status *core_status(struct net_stream *s)
 static bool wants_input(struct net_stream *s)
 {
 	return s->state == RUNNING && !s->ended && !s->rx_paused &&
-	       core_status(s)->fate == STREAM_GO;
+	       !net_turn_waits(&s->turn) && core_status(s)->fate == STREAM_GO;
+}
+
+static bool is_spent(struct stream_host *host, bool control)
+{
+	return net_turn_count(
+		&container_of(host, struct net_stream, host)->turn, control);
 }
 
 /* receive_once returns false if the socket has no more input for now. */
@@ -139,8 +147,10 @@ static bool receive_once(struct net_stream *s, size_t *budget)
 	unsigned n = s->ops->rx_where(s->core, iov, RX_PIECES);
 	ssize_t got;
 
+	s->status_stale =
+		true; /* the core may have gone on with earlier input */
 	if (n == 0) {
-		s->rx_paused = true;
+		s->rx_paused = !s->turn.is_spent;
 		return false;
 	}
 	got = receive(s, iov, n);
@@ -196,9 +206,20 @@ static void take_input(struct net_stream *s)
 {
 	size_t budget = RX_PER_TURN;
 
-	while (budget > 0 && wants_input(s) && receive_once(s, &budget))
+	net_turn_begin(&s->turn);
+	while (budget > 0 && !s->turn.is_spent && wants_input(s) &&
+	       receive_once(s, &budget))
 		;
 	set_low_water(s);
+}
+
+static void go_on(struct net_turn *t)
+{
+	struct net_stream *s = container_of(t, struct net_stream, turn);
+
+	if (wants_input(s))
+		take_input(s);
+	io_loop_defer(s->l, &s->service);
 }
 
 /* The input that has arrived is taken, however little. If the core takes none
@@ -326,6 +347,7 @@ static void shut(struct net_stream *s, int err)
 	io_timer_clear(s->l, &s->patience_timer);
 	io_watch_del(s->l, &s->watch);
 	io_defer_cancel(&s->service);
+	net_turn_cancel(&s->turn);
 	if (!keep) {
 		close(s->watch.fd);
 		s->watch.fd = -1;
@@ -421,6 +443,8 @@ static void serve_stream(struct io_defer *d)
 		if (carry_out(s))
 			return;
 	}
+	if (s->state == RUNNING)
+		net_turn_end(&s->turn);
 	set_timer(s);
 	if (s->state == LINGERING && s->ended) {
 		shut(s, s->fate_err);
@@ -483,7 +507,9 @@ struct net_stream *net_stream_new(struct io_loop *l, int fd)
 	s->timer_at = s->give_up = XTIME_NEVER;
 	s->service.run = serve_stream;
 	list_init(&s->service.link);
+	net_turn_init(&s->turn, l, go_on);
 	s->host.kick = kick;
+	s->host.is_spent = is_spent;
 	s->send.fd = fd;
 	ask_addresses(s, fd);
 	return s;

@@ -141,7 +141,7 @@ static void put_all(struct iscsi_text_out *out, const struct tgt_conn *c,
 {
 	const struct tgt_directory *d = c->worker->directory;
 
-	for (unsigned i = 0; i < d->ntargets; i++)
+	for (unsigned i = 0; i < d->ntargets && !out->overflow; i++)
 		if (tgt_access_shows(d, v, d->targets[i]))
 			put_record(out, c, d->targets[i]);
 }
@@ -207,20 +207,20 @@ static int answer_keys(struct iscsi_text_out *out, struct tgt_conn *c,
 	char key[ISCSI_KEY_NAME_MAX + 1];
 	struct iscsi_negotiation n;
 	const char *value;
-	int r, err;
+	int r = 0, err;
 
 	iscsi_negotiation_init(&n, ISCSI_TARGET, params);
 	n.result = *params;
 	n.text = text_key;
 	n.arg = &a;
-	while ((r = iscsi_text_next(&it, key, &value)) > 0) {
+	while (!out->overflow && (r = iscsi_text_next(&it, key, &value)) > 0) {
 		err = answer_key(&n, &a, key, value);
 		if (err)
 			return err;
 	}
 	if (!r)
 		*params = n.result;
-	return r;
+	return MIN(r, 0);
 }
 
 /* The initiator may declare another MaxRecvDataSegmentLength (§13.12). */

@@ -49,7 +49,9 @@ struct wire_end {
 	const struct stream_ops *ops;
 	void *core;
 	bool kicked, open;
-	bool deaf; /* set by the test: reads nothing from now on */
+	bool is_spent;	 /* the core gives way */
+	uint32_t spends; /* the seed of that */
+	bool deaf;	 /* set by the test: reads nothing from now on */
 	/* in flight to this end */
 	struct wire_chunk *first, **last;
 	size_t queued; /* bytes of these */

@@ -7,6 +7,7 @@
 #ifndef DATAMOVER_ISER_DMISER_H
 #define DATAMOVER_ISER_DMISER_H
 
+#include "base/stream.h"
 #include "datamover/datamover.h"
 #include "rcap/rcap.h"
 
@@ -56,6 +57,8 @@ struct dmiser_config {
 	/* The most RDMA Reads at once: to answer (initiator, ird), to issue
 	 * (target, ord). */
 	uint16_t ird, ord;
+	/* whose time control PDUs use, borrowed as qp is; NULL: their time is not counted */
+	struct stream_host *host;
 };
 
 /* dmiser_config_default: DMISER_LINUX, no stream_dm, 32 Reads. */

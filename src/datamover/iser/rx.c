@@ -82,6 +82,14 @@ static void deliver_control(struct dmiser_conn *c, struct iser_in *in)
 		dmiser_fail_conn(c, err, "PDU refused by the iSCSI layer");
 }
 
+/* Counts the time until now as that of a control PDU, or of what was before. The queue pair asks
+ * whether the time of the turn is used up. */
+static void count_time(const struct dmiser_conn *c, bool control)
+{
+	if (c->cfg.host)
+		(void)stream_is_spent(c->cfg.host, control);
+}
+
 /* Returns true if the receive stays in use. */
 static bool deliver_pdu(struct dmiser_conn *c, struct iser_in *in)
 {
@@ -117,7 +125,9 @@ static bool deliver_pdu(struct dmiser_conn *c, struct iser_in *in)
 	default:
 		break;
 	}
+	count_time(c, false);
 	deliver_control(c, in);
+	count_time(c, true);
 	return false;
 }
 
@@ -172,6 +182,7 @@ static bool take_message(struct dmiser_conn *c, struct rcap_recv *r)
 		err = ERR_PROTOCOL;
 	if (err) {
 		report_error(c, &in, err);
+		count_time(c, true);
 		return false;
 	}
 	return deliver_pdu(c, &in);

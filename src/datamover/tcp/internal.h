@@ -356,6 +356,8 @@ struct rx {
 	uint32_t collected;
 	int drop_err; /* the PDU is received, then dropped for this error */
 	bool is_control;
+	bool is_spent;	  /* the driver gives no more time in this turn */
+	unsigned unasked; /* PDUs since it was asked */
 	/* of the connection */
 	uint64_t out_bytes; /* write data received */
 	struct {

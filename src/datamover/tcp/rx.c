@@ -175,6 +175,39 @@ void dmtcp_rx_resume(struct dmtcp_conn *c)
 
 /* ---- complete PDUs ---- */
 
+/* After so many PDUs with commands and data the driver is asked for the time. */
+#define PDUS_UNASKED 32
+#define DATA_MIN     512
+
+/* Data-Outs with less than a block count as control PDUs; responses are part of I/O. */
+static bool counts_as_control(const struct rx *r)
+{
+	return r->is_control
+		       ? r->pdu.op != ISCSI_SCSI_RESPONSE
+		       : r->pdu.op == ISCSI_DATA_OUT && r->pdu.dsl < DATA_MIN;
+}
+
+static void ask_time(struct dmtcp_conn *c)
+{
+	struct rx *r = &c->rx;
+	bool control = counts_as_control(r);
+
+	if (!control && r->unasked++ < PDUS_UNASKED)
+		return;
+	r->unasked = 0;
+	r->is_spent = stream_is_spent(c->host, control);
+}
+
+/* The commands before a control PDU are not charged as one. */
+static void ask_time_before(struct dmtcp_conn *c)
+{
+	if (c->rx.pdu.op == ISCSI_SCSI_RESPONSE)
+		return;
+	if (c->rx.unasked && stream_is_spent(c->host, false))
+		c->rx.is_spent = true; /* after this PDU */
+	c->rx.unasked = 0;
+}
+
 /* §7.8: recovery needs ErrorRecoveryLevel 1. */
 /* [RFC 7143: 7.1.4 #1] */
 static void damaged(struct dmtcp_conn *c, int err)
@@ -216,6 +249,7 @@ static void control_pdu_complete(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 
+	ask_time_before(c);
 	if (r->drop_err)
 		drop_pdu(c, r->drop_err);
 	else if (c->dm.role == ISCSI_INITIATOR)
@@ -249,6 +283,7 @@ static void pdu_complete(struct dmtcp_conn *c)
 		control_pdu_complete(c);
 	else
 		data_pdu_complete(c);
+	ask_time(c);
 	r->task = NULL;
 	r->burst = NULL;
 	if (r->state == RX_TRAILER) /* else an up-call ended the connection */
@@ -467,7 +502,7 @@ static bool read_trailer(struct dmtcp_conn *c)
 	return true;
 }
 
-/* Processes the look-ahead buffer as far as it goes. */
+/* Processes the look-ahead buffer as far as it goes, and as long as the driver gives time. */
 static void read_pdus(struct dmtcp_conn *c)
 {
 	bool more = true;
@@ -475,7 +510,7 @@ static void read_pdus(struct dmtcp_conn *c)
 	while (more) {
 		switch (c->rx.state) {
 		case RX_HEADER:
-			more = read_header(c);
+			more = !c->rx.is_spent && read_header(c);
 			break;
 		case RX_PAYLOAD:
 			more = read_payload(c);
@@ -506,8 +541,13 @@ unsigned dmtcp_rx_where(void *core, struct iovec *iov, unsigned max)
 	struct rx *r = &c->rx;
 	unsigned n = 0;
 
+	if (r->is_spent) { /* in an earlier turn */
+		r->is_spent = false;
+		read_pdus(c);
+	}
 	dmtcp_rx_catch_up(c);
-	if (r->state == RX_STOPPED || r->state == RX_HELD || max < 2)
+	if (r->state == RX_STOPPED || r->state == RX_HELD || r->is_spent ||
+	    max < 2)
 		return 0;
 	/* less than a header or trailer is left: moving it is cheap */
 	memmove(r->look, look_at(r), unread(r));

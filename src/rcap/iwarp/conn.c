@@ -149,6 +149,12 @@ static unsigned rx_where(void *core, struct iovec *iov, unsigned max)
 {
 	struct iwarp *c = core;
 
+	if (c->rx.is_spent) { /* in an earlier turn */
+		c->rx.is_spent = false;
+		consume_octets(c);
+		if (c->rx.is_spent)
+			return 0;
+	}
 	if (c->rx.ahead.rests)
 		renew_buffers(c);
 	return iwarp_rx_where(c, iov, max);

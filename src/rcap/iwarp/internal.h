@@ -84,6 +84,8 @@ struct iwarp_rx {
 	size_t ulpdu_len, left; /* left: payload still to place */
 	/* > 0: this FPDU or one of the last is received in place */
 	unsigned large;
+	bool is_spent;	  /* the driver gives no more time in this turn */
+	unsigned unasked; /* FPDUs since it was asked */
 	/* its segment */
 	struct rdmap_header h;
 	int refused; /* -TERM_...: its segment is invalid; drop the payload */
@@ -247,6 +249,20 @@ unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max);
 void iwarp_rx_done(struct iwarp *c, size_t n);
 /* iwarp_rx_likely: octets of a Write that the peer has not finished. */
 size_t iwarp_rx_likely(const struct iwarp *c);
+/* After so many FPDUs the driver is asked for the time. */
+#define FPDUS_UNASKED 32
+
+/* iwarp_rx_count_time notes that an FPDU was processed. False: the time of this turn is used up,
+ * and the rest waits. */
+static inline bool iwarp_rx_count_time(struct iwarp *c)
+{
+	if (++c->rx.unasked < FPDUS_UNASKED)
+		return true;
+	c->rx.unasked = 0;
+	c->rx.is_spent = stream_is_spent(c->host, false);
+	return !c->rx.is_spent;
+}
+
 /* iwarp_rx_consume processes the FPDUs in the look-ahead. */
 void iwarp_rx_consume(struct iwarp *c);
 

@@ -283,8 +283,10 @@ static size_t take_octets(struct iwarp *c, const uint8_t *p, size_t n)
 		k = take_content(c, p, MIN(n, until_marker(rx)));
 	rx->s.pos += k;
 	if (rx->stage == RX_TAIL && rx->tail.have == rx->tail.need &&
-	    iwarp_is_full(c))
+	    iwarp_is_full(c)) {
 		finish_fpdu(c);
+		iwarp_rx_count_time(c);
+	}
 	return k;
 }
 
@@ -294,7 +296,8 @@ void iwarp_rx_consume(struct iwarp *c)
 
 	if (rx->head.need == 0)
 		begin_fpdu(rx); /* the first FPDU */
-	while (rx->ahead.at < rx->ahead.end && iwarp_is_full(c))
+	while (rx->ahead.at < rx->ahead.end && iwarp_is_full(c) &&
+	       !rx->is_spent)
 		rx->ahead.at += take_octets(c, rx->ahead.buf + rx->ahead.at,
 					    rx->ahead.end - rx->ahead.at);
 	if (rx->ahead.at == rx->ahead.end)

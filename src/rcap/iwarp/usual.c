@@ -136,7 +136,10 @@ size_t iwarp_take_usual(struct iwarp *c, const uint8_t *p, size_t n)
 	if (c->rx.s.markers || c->rx.stage != RX_HEAD || c->rx.head.have)
 		return 0;
 	/* the first FPDU ends the start-up; an up-call may end the connection */
-	while (c->phase == PHASE_FULL && (k = take_one(c, p + at, n - at)))
+	while (c->phase == PHASE_FULL && (k = take_one(c, p + at, n - at))) {
 		at += k;
+		if (!iwarp_rx_count_time(c))
+			break;
+	}
 	return at;
 }

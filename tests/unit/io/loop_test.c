@@ -530,6 +530,86 @@ static void test_turn_does_not_wait_after_deferred_calls(void **state)
 	assert_true(io_now_exact() - start < 2 * XTIME_S);
 }
 
+/* ---- work that gives way ---- */
+
+struct long_work {
+	struct io_defer d;
+	struct io_loop *l;
+	unsigned n, of,
+		behind; /* behind: what a watch had seen at the last run */
+	const struct watched *other;
+	xtime takes;
+};
+
+static void run_part(struct io_defer *d)
+{
+	struct long_work *x = container_of(d, struct long_work, d);
+	xtime end = io_now_exact() + x->takes;
+
+	while (io_now_exact() < end)
+		;
+	x->n++;
+	x->behind = x->other ? x->other->n : 0;
+	if (x->n < x->of)
+		io_loop_give_way(x->l, &x->d);
+}
+
+static void start_work(struct io_loop *l, struct long_work *x)
+{
+	x->d.run = run_part;
+	x->l = l;
+	list_init(&x->d.link);
+	io_loop_give_way(l, &x->d);
+}
+
+/* Each turn serves what else there is, and runs a part of the work, without waiting. */
+static void test_give_way_serves_others_in_between(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	struct long_work x = { .of = 5, .takes = XTIME_MS };
+	struct watched other;
+	int s[2];
+
+	pair(s);
+	watch(l, &other, s[0], IO_IN);
+	send_byte(s[1]);
+	both_turns(l, &other.n, 1);
+	x.other = &other;
+	start_work(l, &x);
+	assert_true(io_loop_next_timer(l) <= io_now_exact());
+	for (unsigned i = 1; i <= x.of; i++) {
+		assert_int_equal(x.n, i - 1);
+		io_loop_turn(l, XTIME_NEVER);
+		assert_int_equal(x.n, i);
+		assert_true(x.behind >= i);
+	}
+	assert_int_equal(io_loop_next_timer(l), XTIME_NEVER);
+	io_watch_del(l, &other.w);
+	close_pair(s);
+}
+
+static void test_give_way_in_turns_and_cancelled(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	struct long_work a = { .of = 2, .takes = XTIME_MS }, b = a, never = a;
+
+	start_work(l, &a);
+	start_work(l, &b);
+	start_work(l, &never);
+	io_loop_give_way(l, &a.d); /* no effect */
+	io_defer_cancel(&never.d);
+	io_loop_turn(l, XTIME_NEVER);
+	assert_int_equal(a.n, 1);
+	assert_int_equal(b.n, 0);
+	io_loop_turn(l, XTIME_NEVER);
+	io_loop_turn(l, XTIME_NEVER);
+	assert_int_equal(a.n, 2);
+	assert_int_equal(b.n, 1);
+	io_loop_turn(l, XTIME_NEVER);
+	assert_int_equal(b.n, 2);
+	assert_int_equal(never.n, 0);
+}
+
 /* ---- other threads ---- */
 
 #define POSTS 1000
@@ -704,6 +784,8 @@ int main(void)
 		BOTH(test_spin_with_a_watch_that_leaves),
 		BOTH(test_defer_once_and_again_in_the_same_turn),
 		BOTH(test_turn_does_not_wait_after_deferred_calls),
+		BOTH(test_give_way_serves_others_in_between),
+		BOTH(test_give_way_in_turns_and_cancelled),
 		BOTH(test_post_from_a_thread_in_order),
 		BOTH(test_post_before_the_first_turn),
 		BOTH(test_stop_from_a_signal_handler),

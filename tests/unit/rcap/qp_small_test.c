@@ -182,12 +182,66 @@ static void test_memory_that_changes(void **state)
 	}
 }
 
+/* ---- the time of a turn ---- */
+
+static unsigned asked, permits; /* so many calls of is_spent return false */
+
+static bool is_spent(struct stream_host *host, bool control)
+{
+	(void)host;
+	(void)control;
+	asked++;
+	if (permits == 0)
+		return true;
+	permits--;
+	return false;
+}
+
+/* Messages stay where they are once the driver says that the time of the turn is used up; the
+ * next call of rx_where goes on with them. */
+static void test_spent_time_leaves_the_rest(void **state)
+{
+	static const uint16_t bits[] = { 1, MPA_BITS_C | 1, MPA_BITS_M | 1 };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(bits); i++) {
+		struct peer *p = peer_up(bits[i], 4);
+		static uint8_t octets[16384];
+		struct iovec iov[64];
+		size_t len = 0;
+
+		p->host.is_spent = is_spent;
+		asked = permits = 0;
+		for (unsigned k = 0; k < 80; k++) {
+			struct seg s = { .ctrl = C_SEND,
+					 .msn = k + 1,
+					 .payload = 64 };
+			uint8_t ulpdu[200];
+			size_t n = peer_lay(p, &s, ulpdu);
+
+			len += peer_fpdu(p, ulpdu, n, octets + len);
+		}
+		peer_octets(p, octets, len);
+		assert_in_range(p->received, 30, 32);
+		peer_turn(p);
+		assert_in_range(p->received, 30, 32);
+		assert_int_equal(iwarp_stream_ops.rx_where(p->c, iov, 64), 0);
+		assert_in_range(p->received, 62, 64);
+		permits = 9;
+		assert_true(iwarp_stream_ops.rx_where(p->c, iov, 64) > 0);
+		assert_int_equal(p->received, 80);
+		assert_in_range(asked, 2, 3);
+		peer_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_message_in_each_setting),
 		cmocka_unit_test(test_messages_as_long_as_a_segment),
 		cmocka_unit_test(test_memory_that_changes),
+		cmocka_unit_test(test_spent_time_leaves_the_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
