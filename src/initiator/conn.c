@@ -138,47 +138,55 @@ static int enter_full_feature(struct ini_conn *c)
 	return 0;
 }
 
-/* ExpStatSN acknowledges all up to the latest StatSN (§11.4.8), although one may
- * be missing: ErrorRecoveryLevel 0 has no retransmission, so that cleared.c finds
- * commands whose response was lost. */
-static void take_numbers(struct ini_conn *c, const struct iscsi_pdu *p)
+static void take_window(struct ini_session *s, const struct iscsi_pdu *p)
 {
-	struct ini_session *s = c->session;
-	bool unnumbered = p->op == ISCSI_NOP_IN && p->itt == ISCSI_RESERVED_TAG;
-
-	if (!unnumbered &&
-	    (c->login || sn_lt(c->numbers.expstatsn, p->statsn + 1)))
-		c->numbers.expstatsn = p->statsn + 1;
 	if (iscsi_initiator_window_update(&s->window, p->expcmdsn,
 					  p->maxcmdsn) &&
 	    ini_is_full_feature(s))
 		ini_pump(s);
 }
 
-/* §11.13.4: the first Login Response sets the StatSN, each later one has the next
- * StatSN, so that a repeated or lost one is noticed. */
-static bool is_next_login(struct ini_conn *c, const struct iscsi_pdu *p)
+/* ExpStatSN acknowledges all up to the latest StatSN (§11.4.8), although one may
+ * be missing: ErrorRecoveryLevel 0 has no retransmission, so that cleared.c finds
+ * commands whose response was lost. */
+static void take_numbers(struct ini_conn *c, const struct iscsi_pdu *p)
 {
-	bool first = !c->login_heard;
+	bool unnumbered = p->op == ISCSI_NOP_IN && p->itt == ISCSI_RESERVED_TAG;
+
+	if (!unnumbered && sn_lt(c->numbers.expstatsn, p->statsn + 1))
+		c->numbers.expstatsn = p->statsn + 1;
+	take_window(c->session, p);
+}
+
+/* §11.13.4: the first Login Response sets the StatSN, each later one has the next
+ * StatSN, so that a repeated or lost one is noticed. §11.13.5: the numbers are valid
+ * in a response of Status-Class 0 only. */
+static bool take_login_statsn(struct ini_conn *c, const struct iscsi_pdu *p)
+{
+	bool next = !c->login_heard || p->statsn == c->numbers.expstatsn;
 
 	if (p->op != ISCSI_LOGIN_RESPONSE || p->login.status_class)
 		return true; /* not checked here: the login fails anyway */
 	c->login_heard = true;
-	return first || p->statsn == c->numbers.expstatsn;
+	c->numbers.expstatsn = p->statsn + 1;
+	return next;
 }
 
+/* ExpCmdSN and MaxCmdSN are the session's, of which the connection is a part from the
+ * final Login Response on: an earlier one neither acknowledges a command nor opens the
+ * window (§4.2.2.1, §11.13.5). */
 static int handle_login(struct ini_conn *c, const struct dm_control *ctl)
 {
 	int r = ERR_SEQUENCE;
 
-	if (is_next_login(c, &ctl->pdu)) {
-		take_numbers(c, &ctl->pdu);
+	if (take_login_statsn(c, &ctl->pdu))
 		r = iscsi_login_rx(c->login, &ctl->pdu, ctl->data);
-	}
-	if (r == ISCSI_LOGIN_SEND)
+	if (r == ISCSI_LOGIN_SEND) {
 		r = send_login(c);
-	else if (r == ISCSI_LOGIN_DONE)
+	} else if (r == ISCSI_LOGIN_DONE) {
+		take_window(c->session, &ctl->pdu);
 		r = enter_full_feature(c);
+	}
 	if (r < 0)
 		ini_conn_fail_login(c, r);
 	return 0;

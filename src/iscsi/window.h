@@ -90,7 +90,8 @@ iscsi_initiator_window_open(const struct iscsi_initiator_window *w)
 
 /* iscsi_initiator_window_update takes ExpCmdSN and MaxCmdSN of a response by
  * the rules of §4.2.2.1: it ignores both if MaxCmdSN < ExpCmdSN - 1, and neither
- * decreases. Returns whether the window grew. */
+ * decreases. An ExpCmdSN after CmdSN acknowledges a command that was not sent: it
+ * is ignored. Returns whether the window grew. */
 /* [RFC 7143: 4.2.2.1 #9] */
 static inline bool
 iscsi_initiator_window_update(struct iscsi_initiator_window *w,
@@ -102,7 +103,7 @@ iscsi_initiator_window_update(struct iscsi_initiator_window *w,
 		return false;
 	if (grew)
 		w->maxcmdsn = maxcmdsn;
-	if (sn_lt(w->expcmdsn, expcmdsn))
+	if (sn_lt(w->expcmdsn, expcmdsn) && sn_le(expcmdsn, w->cmdsn))
 		w->expcmdsn = expcmdsn;
 	return grew;
 }

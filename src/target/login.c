@@ -534,11 +534,25 @@ static void send_responses(struct tgt_conn *c)
 		end_refused_login(c, r);
 }
 
+/* The numbers of the Login Responses before the final one. Only the final one makes the
+ * connection a part of the session with its TSIH (enter_session): before it, the
+ * numbers must not acknowledge a command that may be lost, and must not reveal those of
+ * the session to an initiator that has proven nothing. So the responses have numbers
+ * that the session has passed in any case: a CmdSN is at most a window ahead of
+ * ExpCmdSN. */
+/* [RFC 7143: 4.2.2.1 #8 #10] */
+static void set_login_window(struct tgt_conn *c, const struct iscsi_pdu *pdu)
+{
+	bool leading = pdu->login.tsih == 0;
+
+	c->numbers.expcmdsn = pdu->cmdsn - (leading ? 0 : TGT_DEPTH_MAX);
+	c->numbers.maxcmdsn = pdu->cmdsn - (leading ? 0 : 1);
+}
+
 static void take_first_request(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 {
 	c->login->cmdsn = pdu->cmdsn;
-	c->numbers.expcmdsn = pdu->cmdsn;
-	c->numbers.maxcmdsn = pdu->cmdsn;
+	set_login_window(c, pdu);
 	c->numbers.statsn = 1;		   /* any value (§4.2.2.2) */
 	tgt_conn_go(c, ISCSI_S4_IN_LOGIN); /* T4 */
 }

@@ -8,8 +8,6 @@
 #include "base/err.h"
 #include "target/internal.h"
 
-#define DEPTH_MAX 1024
-
 static void no_random(void *arg, uint8_t *p, size_t n)
 {
 	(void)arg;
@@ -109,7 +107,7 @@ struct tgt *tgt_new(const struct tgt_config *cfg)
 	if (!t)
 		return NULL;
 	t->cfg = *cfg;
-	t->cfg.depth = MIN(MAX(cfg->depth, 1u), (unsigned)DEPTH_MAX);
+	t->cfg.depth = MIN(MAX(cfg->depth, 1u), (unsigned)TGT_DEPTH_MAX);
 	list_init(&t->nodes);
 	t->directory = tgt_directory_new();
 	t->workers = aligned_alloc(_Alignof(struct tgt_worker),

@@ -28,13 +28,15 @@ struct tgt_worker;
 /* Adds a portal to the answer `to` of SendTargets. */
 typedef void tgt_put_portal(void *to, const char *address, unsigned tag);
 
+#define TGT_DEPTH_MAX 1024
+
 struct tgt_config {
 	struct dev_env env;	   /* workers, posting between them */
 	struct dev_server *server; /* of all targets; borrowed */
 	struct trace *trace; /* may be NULL; emit is called on any worker */
 	struct iscsi_params want; /* the limits of the negotiation */
-	unsigned depth;		  /* command window of a session, 1 to 1024 */
-	unsigned max_conns;	  /* per worker */
+	unsigned depth; /* command window of a session, 1 to TGT_DEPTH_MAX */
+	unsigned max_conns; /* per worker */
 	/* time */
 	xtime login_time;     /* from accept to full feature phase */
 	xtime discovery_time; /* from accept to the end of its session */

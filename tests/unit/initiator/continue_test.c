@@ -138,6 +138,76 @@ static void test_unacknowledged_commands_are_sent_again(void **state)
 	end();
 }
 
+/* Answers the Login Request of w without the transition; ExpCmdSN is a lie. */
+static void interim(struct wire *w, uint32_t lie, uint8_t status_class)
+{
+	struct iscsi_pdu p = { .op = ISCSI_LOGIN_RESPONSE,
+			       .itt = w->sent[0].itt };
+
+	p.login = w->sent[0].login;
+	p.login.transit = false;
+	p.login.nsg = 0;
+	p.login.vmin = 0;
+	p.login.tsih = TSIH;
+	p.login.status_class = status_class;
+	expcmdsn = lie;
+	reply(w, &p, NULL);
+}
+
+/* A connection is a part of the session from the final Login Response on: what comes
+ * before it, or in a refusal, acknowledges no command and opens no window. */
+/* [RFC 7143: 4.2.2.1 #8] */
+static void test_a_login_acknowledges_nothing_rfc7143_11_13_5(void **state)
+{
+	struct wire *w;
+
+	(void)state;
+	lose_session(1, 0);
+	window = 300;
+	w = log_in(0);
+	interim(w, 3, 2);
+	assert_int_equal(joined_err, ERR_LOGIN);
+	w = log_in(0);
+	interim(w, 3, 0);
+	expcmdsn = 1;
+	window = 32;
+	GRANT(w, TSIH, "MaxRecvDataSegmentLength=8192");
+	assert_int_equal(joined_err, 0);
+	assert_int_equal(s->window.expcmdsn, 1);
+	assert_int_equal(s->window.maxcmdsn, 32);
+	/* both commands were lost: they are sent again */
+	assert_int_equal(w->nsent, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(w->sent[i].op, ISCSI_SCSI_COMMAND);
+		assert_int_equal(w->sent[i].cmdsn, 1 + i);
+	}
+	finish(w, 0);
+	finish(w, 1);
+	end();
+}
+
+/* An ExpCmdSN after CmdSN acknowledges a command that does not exist. */
+/* [RFC 7143: 4.2.2.1 #8] */
+static void test_no_acknowledgement_in_advance_rfc7143_4_2_2_1(void **state)
+{
+	struct wire *w;
+
+	(void)state;
+	begin(1, 2);
+	submit(0, false);
+	expcmdsn = 10;
+	status(&wires[0], tasks[0].dm.itt);
+	submit(1, false);
+	cut(&wires[0]);
+	expcmdsn = 2;
+	w = continue_by(0);
+	assert_int_equal(w->nsent, 1);
+	assert_int_equal(w->sent[0].op, ISCSI_SCSI_COMMAND);
+	assert_int_equal(w->sent[0].cmdsn, 2);
+	finish(w, 1);
+	end();
+}
+
 /* A connection with another CID continues the session, too; the lost one is logged out. */
 static void test_another_cid_logs_the_lost_one_out(void **state)
 {
@@ -392,6 +462,8 @@ int main(void)
 		T(test_a_reinstated_connection_continues_rfc7143_6_3_4),
 		T(test_the_login_acknowledges_rfc7143_11_12_9),
 		T(test_unacknowledged_commands_are_sent_again),
+		T(test_a_login_acknowledges_nothing_rfc7143_11_13_5),
+		T(test_no_acknowledgement_in_advance_rfc7143_4_2_2_1),
 		T(test_another_cid_logs_the_lost_one_out),
 		T(test_two_lost_connections),
 		T(test_failed_logins),

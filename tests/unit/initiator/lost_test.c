@@ -208,6 +208,8 @@ static void test_silent_after_asking_for_a_logout(void **state)
 
 /* ---- commands before a unit attention ---- */
 
+static uint32_t expcmdsn; /* all commands were received */
+
 static void answer_with_sense(const struct ini_task *t, uint8_t status,
 			      uint8_t key, uint16_t asc)
 {
@@ -215,7 +217,7 @@ static void answer_with_sense(const struct ini_task *t, uint8_t status,
 				.final = true,
 				.itt = t->dm.itt,
 				.statsn = statsn++,
-				.expcmdsn = 5,
+				.expcmdsn = expcmdsn,
 				.maxcmdsn = 16,
 				.dsl = 20 };
 	uint8_t data[20] = { 0, 18, 0x70, 0, key, [9] = 10 };
@@ -258,6 +260,7 @@ static void test_suspects_of_an_attention(void **state)
 			ini_submit(s, &four[i], 0);
 		}
 		flush();
+		expcmdsn = 5;
 		answer_with_sense(&four[2], rows[k].status, rows[k].key,
 				  rows[k].asc);
 		assert_int_equal(ended, 1);
@@ -286,6 +289,7 @@ static void test_suspect_that_is_still_there(void **state)
 
 	(void)state;
 	two_reads();
+	expcmdsn = 3;
 	answer_with_sense(&tasks[1], 0x02, SENSE_UNIT_ATTENTION, 0x2900);
 	assert_int_equal(at(0, 3).op,
 			 ISCSI_NOP_OUT); /* it may still be answered */
@@ -323,6 +327,7 @@ static void test_suspect_is_queried_rfc7144_6_4_2(void **state)
 		two_reads_by(USUAL "iSCSIProtocolLevel=2\0",
 			     sizeof(USUAL "iSCSIProtocolLevel=2\0"));
 		assert_int_equal(ini_params(s)->protocol_level, 2);
+		expcmdsn = 3;
 		answer_with_sense(&tasks[1], 0x02, SENSE_UNIT_ATTENTION,
 				  0x2900);
 		for (unsigned t = 1; t < 4; t++) {

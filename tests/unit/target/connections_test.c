@@ -74,6 +74,47 @@ static void test_duplicate_ahead_of_a_hole_rfc7143_4_2_2_1(void **state)
 	assert_true(peer_quiet(m->p[2]));
 }
 
+/* The Login Responses before the final one acknowledge no command: the connection is not
+ * yet a part of the session, whatever CmdSN it gives. */
+/* [RFC 7143: 4.2.2.1 #8 #10] */
+static void test_a_login_acknowledges_nothing_rfc7143_11_13_5(void **state)
+{
+	static const char security[] = "InitiatorName=" FIXTURE_INI "\0"
+				       "SessionType=Normal\0"
+				       "TargetName=" FIXTURE_TARGET "\0"
+				       "AuthMethod=None";
+	struct multi *m = *state;
+	struct peer *p = peer_new(m->r, 0);
+	struct iscsi_pdu pdu = { .op = ISCSI_LOGIN_REQUEST,
+				 .immediate = true,
+				 .final = true,
+				 .cmdsn = m->cmdsn + 2, /* two are lost */
+				 .dsl = sizeof(security) };
+	const struct iscsi_pdu *r;
+	uint32_t maxcmdsn = m->p[0]->dm.numbers->maxcmdsn;
+
+	pdu.login.transit = true;
+	pdu.login.nsg = 1;
+	pdu.login.tsih = m->tsih;
+	pdu.login.cid = 2;
+	memcpy(pdu.login.isid, (const uint8_t[]){ 0x80, 1, 2, 3, 4, 1 }, 6);
+	peer_rx(p, &pdu, security);
+	r = &peer_expect(p, ISCSI_LOGIN_RESPONSE)->pdu;
+	assert_int_equal(r->login.status_class, 0);
+	assert_true(sn_le(r->expcmdsn, m->cmdsn));
+	assert_true(sn_le(r->maxcmdsn, maxcmdsn));
+	assert_false(sn_lt(r->maxcmdsn, r->expcmdsn - 1));
+	pdu.login.csg = 1;
+	pdu.login.nsg = 3;
+	pdu.dsl = 0;
+	peer_rx(p, &pdu, NULL);
+	fixture_settle(m->r);
+	r = &peer_expect(p, ISCSI_LOGIN_RESPONSE)->pdu;
+	assert_int_equal(r->login.status_class, 0);
+	assert_int_equal(r->expcmdsn, m->cmdsn);
+	assert_int_equal(r->maxcmdsn, maxcmdsn);
+}
+
 /* [RFC 7143: 4.2.5.1 #1-2] */
 static void test_statsn_is_the_connections_rfc7143_4_2_2_2(void **state)
 {
@@ -550,6 +591,7 @@ int main(void)
 		MULTI(test_order_is_the_sessions_rfc7143_4_2_2_1),
 		MULTI(test_ordered_ahead_of_a_hole_rfc7143_4_2_2_1),
 		MULTI(test_duplicate_ahead_of_a_hole_rfc7143_4_2_2_1),
+		MULTI(test_a_login_acknowledges_nothing_rfc7143_11_13_5),
 		MULTI(test_statsn_is_the_connections_rfc7143_4_2_2_2),
 		MULTI(test_data_of_another_connection_find_no_task),
 		MULTI(test_tag_is_the_sessions_rfc7143_4_2_5_3),
