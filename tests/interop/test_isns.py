@@ -5,7 +5,9 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
+import threading
 import unittest
 
 from test_config import Configured
@@ -45,7 +47,117 @@ class Process:
         return self.proc.wait(patience(30))
 
 
-@unittest.skipUnless(os.path.exists(ISER_ISNS), "iser-isns is not built: install libisns-dev")
+class Server:
+    """An iSNS server that the case makes up: answer(function, xid, payload) returns the bytes of the response."""
+
+    def __init__(self, case, answer):
+        self.answer = answer
+        self.requests = []
+        self.sock = socket.create_server(("127.0.0.1", 0))
+        case.addCleanup(self.sock.close)
+        self.name = "127.0.0.1:%d" % self.sock.getsockname()[1]
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            try:
+                c, _ = self.sock.accept()
+            except OSError:
+                return
+            with c, c.makefile("rb") as f:
+                while head := f.read(12):
+                    _, function, length, _, xid, _ = struct.unpack(">6H", head)
+                    self.requests.append((function, f.read(length)))
+                    c.sendall(self.answer(function, xid, self.requests[-1][1]))
+
+    def esi_port(self):
+        """The port at which a DevAttrReg wants the inquiries (tag 20), or None."""
+        for function, payload in self.requests:
+            at = payload.find(struct.pack(">II", 20, 4))
+            if function == 1 and at >= 0:
+                return struct.unpack_from(">I", payload, at + 8)[0]
+        return None
+
+
+def message(function, xid, payload):
+    return struct.pack(">6H", 1, function, len(payload), 0x8c00, xid, 0) + payload
+
+
+def attr(tag, value):
+    return struct.pack(">II", tag, len(value)) + value
+
+
+def accept_all(function, xid, _):
+    return message(function | 0x8000, xid, bytes(4))
+
+
+class Hostile(Folder):
+    """Bytes that are no iSNS, from the server and from others."""
+
+    # an attribute of 224 bytes in a message of 16 more
+    TOO_LONG = struct.pack(">II", 34, 224) + b"iqn.2020-01.x:t\0"
+
+    def test_server(self):
+        for payload, why in ((bytes(4) + self.TOO_LONG, "malformed"), (b"", "not one to the request"),
+                             (bytes(4) + attr(32, b"abc"), "malformed"), (struct.pack(">I", 9), "no such entry"),
+                             (struct.pack(">I", 99), "a status that RFC 4171 lacks")):
+            payload += bytes(-len(payload) % 4)
+            server = Server(self, lambda function, xid, _: message(function | 0x8000, xid, payload))
+            done = run([ISER_ISNS, "list", "--server", server.name, "--initiator", "iqn.2020-01.x:i"], check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(why, done.text)
+
+    def test_port(self):
+        """The port of --esi is at the address towards the server, responds to the server alone and bears any bytes."""
+        server = Server(self, accept_all)
+        d = Configured(self.write("iserd.yaml", CONFIG % (self.path("c"), 7, target("x") + target("y", "hidden"))), 2)
+        self.addCleanup(d.stop)
+        client = Process(self, [ISER_ISNS, "register", "--server", server.name, "--socket", self.path("c"), "--esi", "9"],
+                         self.path("log"))
+        client.wait_for("registered")
+        port = server.esi_port()
+        with socket.socket() as s:
+            s.bind(("127.0.0.2", 0))  # another peer
+            s.connect(("127.0.0.1", port))
+            s.settimeout(patience(10))
+            self.assertEqual(s.recv(1), b"")
+        with self.assertRaises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", port))
+        for garbage in (message(1, 7, self.TOO_LONG), message(0x800d, 7, b""), message(8, 7, attr(35, bytes(8))),
+                        b"x" * 5000, message(13, 7, bytes(4)), b"\0\1\0\x0d\xff\xff" + bytes(99)):
+            with socket.create_connection(("127.0.0.1", port)) as s:
+                s.sendall(garbage)
+        inquiry = attr(4, bytes(8)) + attr(1, b"entity\0\0")
+        with socket.create_connection(("127.0.0.1", port)) as s:
+            s.settimeout(patience(10))
+            for part in message(13, 7, inquiry)[:20], message(13, 7, inquiry)[20:]:
+                s.sendall(part)
+            self.assertEqual(s.recv(100), message(0x800d, 7, bytes(4) + inquiry))
+        self.assertEqual(client.end(), 0)
+
+    def test_other_address(self):
+        """Portals that the server cannot reach at the port are registered without inquiries."""
+        server = Server(self, accept_all)
+        d = Configured(self.write("iserd.yaml", CONFIG % (self.path("c"), 7, target("x") + target("y", "hidden"))), 2)
+        self.addCleanup(d.stop)
+        client = Process(self, [ISER_ISNS, "register", "--server", server.name, "--socket", self.path("c"), "--esi", "9",
+                                "--address", "127.0.0.3"], self.path("log"))
+        client.wait_for("registered")
+        self.assertIn("--esi: no portal of iserd has the address", client.text())
+        self.assertIsNone(server.esi_port())
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+    def test_long_names(self):
+        for args in (["--entity", "x" * 256, "--initiator", "iqn.2020-01.x:i"], ["--initiator", "iqn." + "i" * 252]):
+            done = run([ISER_ISNS, "list", "--server", "127.0.0.1:1", *args], check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("255 bytes", done.text)
+
+
 @need("isnsd", "isnsadm")
 class Isns(Folder):
     def setUp(self):
@@ -146,7 +258,7 @@ class Isns(Folder):
         self.isnsd.end()
         self.serve("x")
         client = self.start("register", "--socket", self.path("c"), "--interval", "1")
-        client.wait_for(self.server + ": no response")
+        client.wait_for(self.server + ": no connection: Connection refused")
         self.start_server()
         until(lambda: self.names() == ["x"], client.text)
         self.assertEqual(client.text().count("\n"), 2, client.text())

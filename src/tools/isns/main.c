@@ -14,8 +14,8 @@
 #include "base/bytes.h"
 #include "base/escape.h"
 #include "base/opt.h"
-#include "tools/isns/child.h"
 #include "tools/isns/control.h"
+#include "tools/isns/listen.h"
 #include "tools/isns/server.h"
 #include "tools/standard.h"
 #include "tools/usage.h"
@@ -34,8 +34,9 @@ struct isns_command {
 	struct isns_view view;
 	char source[256];
 	bool is_registered;
-	uint16_t port; /* at which the server reaches this process; 0: none */
-	char own_entity[256];
+	struct isns_peer peer;
+	struct isns_reach reach;
+	char own_entity[ISNS_TEXT_MAX];
 };
 
 static volatile sig_atomic_t stopping;
@@ -62,64 +63,74 @@ static void say_once(const char *where, const char *why)
 		text_escape_str(shown, sizeof(shown), text));
 }
 
-/* What a child process reports to the server. */
-struct news {
-	const struct isns_command *command;
-	const struct isns_view *now;
-};
-
-static const char *tell(void *arg)
+/* Opens the port at which the server reaches this process, by default at the address from
+ * which packets go to the server. */
+static bool open_port(struct isns_command *c, isns_changed *changed)
 {
-	const struct news *n = arg;
-	const struct isns_command *c = n->command;
+	const char *where = c->address ? c->address : c->server, *why = NULL;
+
+	if (c->address && !isns_portal_ip(c->address, &c->reach.ip))
+		why = "not an IP address";
+	else if (!c->address && !isns_peer_route(&c->peer, &c->reach.ip))
+		why = c->peer.why;
+	else if (!isns_listen_open(&c->reach, &c->peer, changed))
+		why = strerror(errno);
+	if (why)
+		say_once(where, why);
+	return !why;
+}
+
+static const char *tell(struct isns_command *c, const struct isns_view *now)
+{
 	const char *why;
 
-	if (!n->now->ntargets)
-		return isns_server_forget(c->source, c->entity);
-	why = isns_server_register(c->source, c->entity, n->now, c->esi,
-				   c->port);
+	if (!now->ntargets)
+		return isns_server_forget(&c->peer, c->source, c->entity);
+	why = isns_server_register(&c->peer, c->source, c->entity, now, c->esi,
+				   &c->reach);
 	if (!why && c->is_registered)
-		why = isns_server_remove(c->source, &c->view, n->now);
+		why = isns_server_remove(&c->peer, c->source, &c->view, now);
 	return why;
+}
+
+/* The server sends its inquiries to portals at the address of the open port. */
+static void note_reach(const struct isns_command *c,
+		       const struct isns_view *now)
+{
+	bool any = !c->esi || !now->nportals;
+
+	for (unsigned i = 0; i < now->nportals; i++)
+		any |= isns_reach_has(&c->reach, &now->portals[i]);
+	if (!any)
+		fprintf(stderr,
+			"iser-isns: --esi: no portal of iserd has the address "
+			"at which the server reaches this program; give the "
+			"address of a portal as --address\n");
 }
 
 /* Brings the server up to date with *now, which it takes over. */
 static bool update(struct isns_command *c, struct isns_view *now)
 {
-	struct news n = { c, now };
-	char text[ISNS_WHY];
 	const char *why = NULL;
 
 	if (now->ntargets)
 		snprintf(c->source, sizeof(c->source), "%s",
 			 now->targets[0].name);
 	if (now->ntargets || c->is_registered)
-		why = isns_child_run(tell, &n, text);
+		why = tell(c, now);
 	if (why) {
 		say_once(c->server, why);
 		isns_view_free(now);
 		return false;
 	}
+	if (!c->is_registered)
+		note_reach(c, now);
 	say_once(c->server,
 		 now->ntargets ? "registered" : "nothing to register");
 	isns_view_free(&c->view);
 	c->view = *now;
 	c->is_registered = now->ntargets > 0;
 	return true;
-}
-
-/* Opens the port for Entity Status Inquiries once the first target, in whose name
- * it responds, is known. */
-static bool open_port(struct isns_command *c, const struct isns_view *now)
-{
-	if (!c->esi || c->port || !now->ntargets)
-		return true;
-	c->port = isns_server_listen(now->targets[0].name, c->address, NULL);
-	if (!c->port)
-		say_once(c->address ? c->address : "--esi",
-			 "no port for status inquiries can be opened; choose "
-			 "another --address");
-	return c->port;
 }
 
 /* Compares what iserd serves with what the server knows; the registration is
@@ -135,9 +146,12 @@ static bool synchronize(struct isns_command *c, time_t *renewed)
 		say_once(c->socket, why);
 		return false; /* iserd may come back: its targets stay */
 	}
-	if (!open_port(c, &v) ||
-	    (c->is_registered && now - *renewed < 600 && now >= *renewed &&
-	     isns_view_equal(&v, &c->view))) {
+	if (c->esi && !c->reach.port && !open_port(c, NULL)) {
+		isns_view_free(&v);
+		return false;
+	}
+	if (c->is_registered && now - *renewed < 600 && now >= *renewed &&
+	    isns_view_equal(&v, &c->view)) {
 		isns_view_free(&v);
 		return c->is_registered;
 	}
@@ -158,10 +172,10 @@ static int run_register(struct isns_command *c)
 
 		ok = synchronize(c, &renewed);
 		while (!c->once && !stopping && time(NULL) < next)
-			isns_server_wait(500);
+			isns_listen_wait(500);
 	} while (!c->once && !stopping);
 	if (!c->once && c->is_registered)
-		why = isns_server_forget(c->source, c->entity);
+		why = isns_server_forget(&c->peer, c->source, c->entity);
 	if (why)
 		say_once(c->server, why);
 	isns_view_free(&c->view);
@@ -205,7 +219,8 @@ static void print_found(void *arg, const char *name, const char *alias,
 static int run_list(struct isns_command *c)
 {
 	json_t *all = c->json ? json_array() : NULL;
-	const char *why = isns_server_query(c->initiator, print_found, all);
+	const char *why =
+		isns_server_query(&c->peer, c->initiator, print_found, all);
 
 	if (why)
 		say_once(c->server, why);
@@ -233,26 +248,23 @@ static void print_change(unsigned bits, const char *name)
 
 static int run_watch(struct isns_command *c)
 {
-	struct isns_portal at;
 	const char *why;
 
-	if (!c->address || !isns_portal_ip(c->address, &at.ip)) {
-		say_once("watch", "--address is needed: an IP address of this "
-				  "machine that the server reaches");
+	if (c->address && isns_portal_ip(c->address, &c->reach.ip) &&
+	    isns_is_any(&c->reach.ip)) {
+		say_once(c->address,
+			 "the server sends state changes to one address; leave "
+			 "--address out, or give that one");
 		return ISNS_BAD_USAGE;
 	}
-	at.port = isns_server_listen(c->initiator, c->address, print_change);
-	if (!at.port) {
-		say_once(c->address, "no port can be opened there; give an "
-				     "IP address of this machine as --address");
-		return ISNS_BAD_USAGE;
-	}
-	why = isns_server_watch(c->initiator, c->entity, &at);
+	if (!open_port(c, print_change))
+		return c->address ? ISNS_BAD_USAGE : ISNS_REFUSED;
+	why = isns_server_watch(&c->peer, c->initiator, c->entity, &c->reach);
 	if (!why) {
 		fprintf(stderr, "iser-isns: watching %s\n", c->server);
 		while (!stopping)
-			isns_server_wait(500);
-		why = isns_server_forget(c->initiator, c->entity);
+			isns_listen_wait(500);
+		why = isns_server_forget(&c->peer, c->initiator, c->entity);
 	}
 	if (why)
 		say_once(c->server, why);
@@ -298,7 +310,7 @@ static const struct opt_row rows[] = {
 	  .arg = "IP",
 	  OPT_TEXT(struct isns_command, address),
 	  .help = "watch, --esi: the address at which the server reaches this "
-		  "program (--esi: default all)" },
+		  "program (default: the one towards the server)" },
 	{ .name = "json",
 	  .letter = 'j',
 	  OPT_FLAG(struct isns_command, json),
@@ -329,16 +341,26 @@ static void print_help(const struct opt_parser *p)
 }
 
 /* The Entity Identifier is this host's: one for iserd, one for each initiator. */
-static void default_entity(struct isns_command *c)
+static const char *choose_entity(struct isns_command *c)
 {
 	char host[128] = "localhost";
+	int n;
 
-	if (c->entity)
-		return;
-	gethostname(host, sizeof(host) - 1);
-	snprintf(c->own_entity, sizeof(c->own_entity), "%s:%.100s", host,
-		 c->initiator ? c->initiator : "iserd");
-	c->entity = c->own_entity;
+	if (!c->entity) {
+		gethostname(host, sizeof(host) - 1);
+		n = snprintf(c->own_entity, sizeof(c->own_entity), "%s:%s",
+			     host, c->initiator ? c->initiator : "iserd");
+		if (n >= (int)sizeof(c->own_entity))
+			return "the host name and the initiator's name are "
+			       "longer than 255 bytes; give --entity";
+		c->entity = c->own_entity;
+	}
+	/* RFC 4171 §6.2.1, §6.1 */
+	if (strlen(c->entity) >= ISNS_TEXT_MAX)
+		return "--entity is longer than 255 bytes";
+	if (c->initiator && strlen(c->initiator) >= ISNS_TEXT_MAX)
+		return "--initiator is longer than 255 bytes";
+	return NULL;
 }
 
 /* Returns NULL, or why the command line is bad. */
@@ -374,6 +396,7 @@ static int run(struct isns_command *c, int argc, char **argv)
 	struct opt_parser p = { .command = "iser-isns",
 				.groups[0] = { rows, ARRAY_LEN(rows), c } };
 	enum opt_end end = opt_parse(&p, argc - 1, argv + 1);
+	const char *why;
 	size_t i = 0;
 
 	if (end == OPT_BAD)
@@ -394,9 +417,10 @@ static int run(struct isns_command *c, int argc, char **argv)
 			"the command is none of register, list, watch");
 	if (check(c, i == 0))
 		return bad_usage(check(c, i == 0));
-	default_entity(c);
-	if (!isns_server_set(c->server))
-		return bad_usage("out of memory");
+	why = choose_entity(c);
+	if (why)
+		return bad_usage(why);
+	c->peer.name = c->server;
 	return verbs[i].run(c);
 }
 

@@ -1,185 +1,207 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* server.c: requests to an iSNS server, by libisns. */
+/* server.c: requests to an iSNS server. */
 #include "tools/isns/server.h"
 
-#include <arpa/inet.h>
-#include <libisns/isns.h>
-#include <libisns/message.h>
-#include <libisns/util.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <poll.h>
 #include <string.h>
-#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
 
-#define ISNS_CALL_TIMEOUT 15u /* seconds for one request */
+#include "base/bytes.h"
 
-bool isns_server_set(const char *address)
-{
-	/* the name of this host must not be needed: sources are given */
-	isns_config.ic_security = 0;
-	isns_config.ic_network.call_timeout = ISNS_CALL_TIMEOUT;
-	isns_assign_string(&isns_config.ic_server_name, address);
-	return isns_config.ic_server_name != NULL;
-}
+#define CALL_SECONDS   15
+#define RESPONSE_MAX   (4u << 20)
+#define ISCSI	       2u /* Entity Protocol (§6.2.2) */
+#define IS_TARGET      1u /* iSCSI Node Type (§6.4.2) */
+#define IS_INITIATOR   2u
+#define WATCHED_EVENTS 0x5cu /* targets: updated, added, removed (§6.4.4) */
 
 /* ---- one request ---- */
 
-/* Connects; NULL: libisns cannot resolve the name, or no memory. */
-static isns_client_t *client_open(const char *source)
+/* A connection to the server, for some requests of one node. */
+struct client {
+	int fd;
+	const char *source;
+	uint16_t xid;
+	struct isns_payload request;
+	struct isns_inbox in;
+};
+
+/* Returns NULL, or why there is no connection. client_close follows in any case. */
+static const char *client_open(struct client *c, struct isns_peer *peer,
+			       const char *source)
 {
-	return isns_create_client(NULL, source);
+	*c = (struct client){ .source = source };
+	c->fd = isns_peer_connect(peer);
+	c->in.fd = c->fd;
+	c->in.limit = RESPONSE_MAX;
+	return c->fd < 0 ? peer->why : NULL;
 }
 
-/* libisns reports a server that does not respond as an internal error. */
-static const char *reason(int status)
+static void client_close(struct client *c)
 {
-	if (status == ISNS_INTERNAL_ERROR)
+	isns_inbox_next(&c->in);
+	isns_payload_free(&c->request);
+	if (c->fd >= 0)
+		close(c->fd);
+}
+
+/* Begins a request: the source comes first (§5.6). */
+static struct isns_payload *begin_request(struct client *c)
+{
+	isns_payload_free(&c->request);
+	isns_put_text(&c->request, ISNS_NODE_NAME, c->source);
+	return &c->request;
+}
+
+static time_t seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/* Waits for the response to the request that was sent last. */
+static bool receive(struct client *c)
+{
+	const time_t end = seconds() + CALL_SECONDS;
+	struct pollfd f = { .fd = c->fd, .events = POLLIN };
+	enum isns_arrival a;
+
+	isns_inbox_next(&c->in);
+	while ((a = isns_inbox_read(&c->in)) == ISNS_WAIT && seconds() < end)
+		poll(&f, 1, 500);
+	return a == ISNS_COMPLETE;
+}
+
+/* Makes the request that was built. Returns NULL if the server has fulfilled it: *result
+ * has the attributes of the response then, and is valid until the next call. */
+static const char *call(struct client *c, enum isns_function function,
+			struct isns_attrs *result)
+{
+	const struct isns_header *h = &c->in.header;
+	const struct isns_payload *p = &c->in.payload;
+	uint32_t status;
+
+	c->xid++;
+	if (!isns_link_send(c->fd, (uint16_t)function, c->xid, &c->request,
+			    CALL_SECONDS * 1000) ||
+	    !receive(c))
 		return "no response; is it an iSNS server?";
-	return status == ISNS_SUCCESS ? NULL : isns_strerror(status);
+	if (h->function != (function | ISNS_RESPONSE) || h->xid != c->xid ||
+	    p->len < 4)
+		return "the response is not one to the request; is it an iSNS "
+		       "server?";
+	*result = (struct isns_attrs){ p->bytes + 4, p->len - 4 };
+	status = get_be32(p->bytes);
+	if (status)
+		return isns_status_str(status);
+	return isns_attrs_valid(*result)
+		       ? NULL
+		       : "the response is malformed (RFC 4171 §5.3)";
 }
-
-/* Makes a request, which it frees, and returns the server's status. */
-static const char *call(isns_client_t *c, isns_simple_t *request)
-{
-	int status = isns_client_call(c, &request);
-
-	if (request)
-		isns_simple_free(request);
-	return reason(status);
-}
-
-static const char no_client[] =
-	"no connection; name a server that answers, for example --server "
-	"192.0.2.1:3205";
 
 /* ---- objects ---- */
 
-static isns_portal_info_t portal_info(const struct isns_portal *p)
+static void put_portal(struct isns_payload *p, const struct isns_portal *portal)
 {
-	struct sockaddr_in6 sa = {
-		.sin6_family = AF_INET6,
-		.sin6_addr = p->ip,
-	};
-	isns_portal_info_t info;
-
-	isns_addr_set_port((struct sockaddr *)&sa, p->port);
-	isns_portal_init(&info, (const struct sockaddr *)&sa, IPPROTO_TCP);
-	return info;
+	isns_put_ip(p, ISNS_PORTAL_IP, &portal->ip);
+	isns_put_number(p, ISNS_PORTAL_PORT, portal->port);
 }
 
-static uint16_t port_of(const isns_portal_info_t *info)
+static void put_entity(struct isns_payload *p, const char *entity)
 {
-	return (uint16_t)isns_addr_get_port(
-		(const struct sockaddr *)&info->addr);
+	isns_put_text(p, ISNS_ENTITY, entity);
+	isns_put_number(p, ISNS_ENTITY_PROTOCOL, ISCSI);
 }
 
-static isns_object_t *make_portal(const struct isns_portal *p,
-				  isns_object_t *entity)
+static void put_target(struct isns_payload *p, const struct isns_view *v,
+		       const struct isns_target *t)
 {
-	const isns_portal_info_t info = portal_info(p);
-
-	return isns_create_portal(&info, entity);
-}
-
-/* The objects that one message registers. */
-struct batch {
-	isns_object_t *entity;
-	isns_object_t **portals; /* by number in the view */
-	unsigned nportals;
-};
-
-static void batch_end(struct batch *b)
-{
-	for (unsigned i = 0; i < b->nportals; i++)
-		isns_object_release(b->portals[i]);
-	free(b->portals);
-	isns_object_release(b->entity);
-}
-
-/* False: no memory. */
-static bool batch_begin(struct batch *b, const char *entity,
-			const struct isns_view *v, unsigned esi, uint16_t port)
-{
-	*b = (struct batch){
-		.entity =
-			isns_create_entity(ISNS_ENTITY_PROTOCOL_ISCSI, entity),
-		.portals = calloc(v->nportals + 1, sizeof(*b->portals)),
-	};
-	while (b->entity && b->portals && b->nportals < v->nportals) {
-		isns_object_t *p =
-			make_portal(&v->portals[b->nportals], b->entity);
-
-		if (!p)
-			break;
-		if (esi) {
-			isns_object_set_uint32(p, ISNS_TAG_ESI_INTERVAL, esi);
-			isns_object_set_uint32(p, ISNS_TAG_ESI_PORT, port);
-		}
-		b->portals[b->nportals++] = p;
-	}
-	return b->entity && b->portals && b->nportals == v->nportals;
-}
-
-/* Registers a target and its portal groups. The first message makes the entity
- * and has its portals too; the next ones name it by their key. */
-static const char *register_target(isns_client_t *c, const struct batch *b,
-				   const struct isns_target *t, bool is_first)
-{
-	isns_simple_t *r =
-		isns_create_registration(c, is_first ? NULL : b->entity);
-	isns_object_t *node = isns_create_iscsi_target(t->name, b->entity);
-
-	if (!r || !node)
-		return "out of memory";
+	isns_put_text(p, ISNS_NODE_NAME, t->name);
+	isns_put_number(p, ISNS_NODE_TYPE, IS_TARGET);
 	if (t->alias)
-		isns_object_set_string(node, ISNS_TAG_ISCSI_ALIAS, t->alias);
-	if (is_first)
-		isns_registration_add_object(r, b->entity);
-	for (unsigned i = 0; is_first && i < b->nportals; i++)
-		isns_registration_add_object(r, b->portals[i]);
-	isns_registration_add_object(r, node);
+		isns_put_text(p, ISNS_NODE_ALIAS, t->alias);
 	for (unsigned i = 0; i < t->nmembers; i++) {
-		isns_object_t *pg = isns_create_portal_group(
-			b->portals[t->members[i].portal], node,
-			t->members[i].tag);
+		const struct isns_portal *at =
+			&v->portals[t->members[i].portal];
 
-		if (!pg)
-			continue; /* no memory: the server takes tag 1 */
-		isns_registration_add_object(r, pg);
-		isns_object_release(pg);
+		isns_put_text(p, ISNS_PG_NAME, t->name);
+		isns_put_ip(p, ISNS_PG_IP, &at->ip);
+		isns_put_number(p, ISNS_PG_PORT, at->port);
+		isns_put_number(p, ISNS_PG_TAG, t->members[i].tag);
 	}
-	isns_object_release(node);
-	return call(c, r);
 }
 
-const char *isns_server_register(const char *source, const char *entity,
-				 const struct isns_view *v, unsigned esi,
-				 uint16_t esi_port)
+bool isns_reach_has(const struct isns_reach *r, const struct isns_portal *p)
 {
-	isns_client_t *c = client_open(source);
-	const char *why = NULL;
-	struct batch b;
+	return r->port &&
+	       (isns_is_any(&r->ip) || IN6_ARE_ADDR_EQUAL(&r->ip, &p->ip));
+}
 
-	if (!c)
-		return no_client;
-	if (!batch_begin(&b, entity, v, esi, esi_port))
-		why = "out of memory";
-	for (unsigned i = 0; !why && i < v->ntargets; i++)
-		why = register_target(c, &b, &v->targets[i], i == 0);
-	batch_end(&b);
-	isns_client_destroy(c);
+/* ---- registration ---- */
+
+const char *isns_server_register(struct isns_peer *peer, const char *source,
+				 const char *entity, const struct isns_view *v,
+				 unsigned esi, const struct isns_reach *at)
+{
+	struct client c;
+	const char *why = client_open(&c, peer, source);
+	struct isns_attrs result;
+
+	/* The first message makes the entity and has its portals; the next ones name it
+	 * by their key. */
+	for (unsigned i = 0; !why && i < v->ntargets; i++) {
+		struct isns_payload *p = begin_request(&c);
+
+		if (i > 0)
+			isns_put_text(p, ISNS_ENTITY, entity);
+		isns_put_none(p, ISNS_DELIMITER);
+		if (i == 0)
+			put_entity(p, entity);
+		for (unsigned k = 0; i == 0 && k < v->nportals; k++) {
+			put_portal(p, &v->portals[k]);
+			if (!esi || !isns_reach_has(at, &v->portals[k]))
+				continue;
+			isns_put_number(p, ISNS_ESI_INTERVAL, esi);
+			isns_put_number(p, ISNS_ESI_PORT, at->port);
+		}
+		put_target(p, v, &v->targets[i]);
+		why = call(&c, ISNS_DEV_ATTR_REG, &result);
+	}
+	client_close(&c);
+	return why;
+}
+
+const char *isns_server_watch(struct isns_peer *peer, const char *source,
+			      const char *entity, const struct isns_reach *at)
+{
+	struct client c;
+	const char *why = client_open(&c, peer, source);
+	const struct isns_portal portal = { .ip = at->ip, .port = at->port };
+	struct isns_payload *p = begin_request(&c);
+	struct isns_attrs result;
+
+	isns_put_none(p, ISNS_DELIMITER);
+	put_entity(p, entity);
+	put_portal(p, &portal);
+	isns_put_number(p, ISNS_SCN_PORT, at->port);
+	isns_put_text(p, ISNS_NODE_NAME, source);
+	isns_put_number(p, ISNS_NODE_TYPE, IS_INITIATOR);
+	if (!why)
+		why = call(&c, ISNS_DEV_ATTR_REG, &result);
+	p = begin_request(&c);
+	isns_put_text(p, ISNS_NODE_NAME, source);
+	isns_put_none(p, ISNS_DELIMITER);
+	isns_put_number(p, ISNS_SCN_BITMAP, WATCHED_EVENTS);
+	if (!why)
+		why = call(&c, ISNS_SCN_REG, &result);
+	client_close(&c);
 	return why;
 }
 
 /* ---- removal ---- */
-
-static const char *deregister(isns_client_t *c, isns_attr_list_t *key)
-{
-	isns_simple_t *r = isns_create_deregistration(c, key);
-
-	isns_attr_list_destroy(key);
-	return r ? call(c, r) : "out of memory";
-}
 
 static bool has_target(const struct isns_view *v, const char *name)
 {
@@ -198,231 +220,76 @@ static bool has_portal(const struct isns_view *v, const struct isns_portal *p)
 	return false;
 }
 
-static const char *remove_portal(isns_client_t *c, const struct isns_portal *p)
+/* Begins a DevDereg, which has no message key. */
+static struct isns_payload *begin_removal(struct client *c)
 {
-	const isns_portal_info_t info = portal_info(p);
-	isns_attr_list_t key = ISNS_ATTR_LIST_INIT;
+	struct isns_payload *p = begin_request(c);
 
-	isns_portal_to_attr_list(&info, ISNS_TAG_PORTAL_IP_ADDRESS,
-				 ISNS_TAG_PORTAL_TCP_UDP_PORT, &key);
-	return deregister(c, &key);
+	isns_put_none(p, ISNS_DELIMITER);
+	return p;
 }
 
-const char *isns_server_remove(const char *source, const struct isns_view *old,
+const char *isns_server_remove(struct isns_peer *peer, const char *source,
+			       const struct isns_view *old,
 			       const struct isns_view *now)
 {
-	isns_client_t *c = client_open(source);
-	const char *why = c ? NULL : no_client;
+	struct client c;
+	const char *why = client_open(&c, peer, source);
+	struct isns_attrs result;
 
 	for (unsigned i = 0; !why && i < old->ntargets; i++) {
-		isns_attr_list_t key = ISNS_ATTR_LIST_INIT;
-
 		if (has_target(now, old->targets[i].name))
 			continue;
-		isns_attr_list_append_string(&key, ISNS_TAG_ISCSI_NAME,
-					     old->targets[i].name);
-		why = deregister(c, &key);
+		isns_put_text(begin_removal(&c), ISNS_NODE_NAME,
+			      old->targets[i].name);
+		why = call(&c, ISNS_DEV_DEREG, &result);
 	}
-	for (unsigned i = 0; !why && i < old->nportals; i++)
-		if (!has_portal(now, &old->portals[i]))
-			why = remove_portal(c, &old->portals[i]);
-	if (c)
-		isns_client_destroy(c);
+	for (unsigned i = 0; !why && i < old->nportals; i++) {
+		if (has_portal(now, &old->portals[i]))
+			continue;
+		put_portal(begin_removal(&c), &old->portals[i]);
+		why = call(&c, ISNS_DEV_DEREG, &result);
+	}
+	client_close(&c);
 	return why;
 }
 
-const char *isns_server_forget(const char *source, const char *entity)
+const char *isns_server_forget(struct isns_peer *peer, const char *source,
+			       const char *entity)
 {
-	isns_attr_list_t key = ISNS_ATTR_LIST_INIT;
-	isns_client_t *c = client_open(source);
-	const char *why;
+	struct client c;
+	const char *why = client_open(&c, peer, source);
+	struct isns_attrs result;
 
-	if (!c)
-		return no_client;
-	isns_attr_list_append_string(&key, ISNS_TAG_ENTITY_IDENTIFIER, entity);
-	why = deregister(c, &key);
-	isns_client_destroy(c);
+	isns_put_text(begin_removal(&c), ISNS_ENTITY, entity);
+	if (!why)
+		why = call(&c, ISNS_DEV_DEREG, &result);
+	client_close(&c);
 	return why;
 }
 
 /* ---- queries ---- */
 
-/* Returns the alias of a node in the list, or NULL. */
-static const char *alias_of(const isns_object_list_t *l, const char *name)
+const char *isns_server_query(struct isns_peer *peer, const char *source,
+			      isns_found *found, void *arg)
 {
-	for (unsigned i = 0; i < l->iol_count; i++) {
-		const char *node, *alias;
-
-		if (isns_object_is_iscsi_node(l->iol_data[i]) &&
-		    isns_object_get_string(l->iol_data[i], ISNS_TAG_ISCSI_NAME,
-					   &node) &&
-		    !strcmp(node, name) &&
-		    isns_object_get_string(l->iol_data[i], ISNS_TAG_ISCSI_ALIAS,
-					   &alias))
-			return alias;
-	}
-	return NULL;
-}
-
-/* Reports each portal group, which names a target and a portal. */
-static void report(const isns_object_list_t *l, isns_found *found, void *arg)
-{
-	for (unsigned i = 0; i < l->iol_count; i++) {
-		const isns_object_t *o = l->iol_data[i];
-		isns_portal_info_t info;
-		struct isns_portal p;
-		const char *name;
-		uint32_t tag;
-
-		if (!isns_object_is_pg(o) ||
-		    !isns_object_get_string(o, ISNS_TAG_PG_ISCSI_NAME, &name) ||
-		    !isns_object_get_uint32(o, ISNS_TAG_PG_TAG, &tag) ||
-		    !isns_portal_from_object(&info, ISNS_TAG_PG_PORTAL_IP_ADDR,
-					     ISNS_TAG_PG_PORTAL_TCP_UDP_PORT,
-					     o))
-			continue;
-		p.ip = info.addr.sin6_addr;
-		/* some clients register ::a.b.c.d in place of §6.3.1 */
-		if (IN6_IS_ADDR_V4COMPAT(&p.ip))
-			p.ip.s6_addr[10] = p.ip.s6_addr[11] = 0xff;
-		p.port = port_of(&info);
-		found(arg, name, alias_of(l, name), &p, tag);
-	}
-}
-
-static isns_simple_t *query_targets(isns_client_t *c)
-{
-	static const uint32_t wanted[] = {
-		ISNS_TAG_ISCSI_NAME,
-		ISNS_TAG_ISCSI_NODE_TYPE,
-		ISNS_TAG_ISCSI_ALIAS,
-		ISNS_TAG_PG_ISCSI_NAME,
-		ISNS_TAG_PG_PORTAL_IP_ADDR,
-		ISNS_TAG_PG_PORTAL_TCP_UDP_PORT,
-		ISNS_TAG_PG_TAG,
+	static const enum isns_tag wanted[] = {
+		ISNS_NODE_NAME, ISNS_NODE_TYPE, ISNS_NODE_ALIAS, ISNS_PG_NAME,
+		ISNS_PG_IP,	ISNS_PG_PORT,	ISNS_PG_TAG,
 	};
-	isns_attr_list_t key = ISNS_ATTR_LIST_INIT;
-	isns_simple_t *q;
+	struct client c;
+	const char *why = client_open(&c, peer, source);
+	struct isns_payload *p = begin_request(&c);
+	struct isns_attrs result;
 
-	isns_attr_list_append_uint32(&key, ISNS_TAG_ISCSI_NODE_TYPE,
-				     ISNS_ISCSI_TARGET_MASK);
-	q = isns_create_query(c, &key);
-	isns_attr_list_destroy(&key);
-	for (size_t i = 0; q && i < sizeof(wanted) / sizeof(wanted[0]); i++)
-		isns_query_request_attr_tag(q, wanted[i]);
-	return q;
-}
-
-const char *isns_server_query(const char *source, isns_found *found, void *arg)
-{
-	isns_object_list_t l = ISNS_OBJECT_LIST_INIT;
-	isns_client_t *c = client_open(source);
-	isns_simple_t *q;
-	int status;
-
-	if (!c)
-		return no_client;
-	q = query_targets(c);
-	status = q ? isns_client_call(c, &q) : ISNS_INTERNAL_ERROR;
-	if (!status)
-		status = isns_query_response_get_objects(q, &l);
-	if (!status)
-		report(&l, found, arg);
-	isns_object_list_destroy(&l);
-	if (q)
-		isns_simple_free(q);
-	isns_client_destroy(c);
-	return reason(status);
-}
-
-/* ---- what the server sends ---- */
-
-static isns_server_t *responder;
-static isns_changed *on_change;
-
-static void scn(isns_db_t *db, uint32_t bits, isns_object_template_t *type,
-		const char *name, const char *recipient)
-{
-	(void)db;
-	(void)type;
-	(void)recipient;
-	if (on_change)
-		on_change(bits, name);
-}
-
-uint16_t isns_server_listen(const char *source, const char *address,
-			    isns_changed *changed)
-{
-	static isns_object_list_t none = ISNS_OBJECT_LIST_INIT;
-	isns_source_t *s = isns_source_create_iscsi(source);
-	isns_socket_t *sock =
-		isns_create_server_socket(address, "0", AF_UNSPEC, SOCK_STREAM);
-	isns_portal_info_t info;
-
-	if (!s || !sock || !isns_socket_get_portal_info(sock, &info))
-		return 0;
-	responder = isns_create_server(s, isns_db_open_shadow(&none),
-				       &isns_callback_service_ops);
-	isns_server_set_scn_callback(responder, scn);
-	on_change = changed;
-	return port_of(&info);
-}
-
-const char *isns_server_watch(const char *source, const char *entity,
-			      const struct isns_portal *at)
-{
-	isns_client_t *c = client_open(source);
-	isns_object_t *e, *p, *n;
-	isns_simple_t *r;
-	const char *why;
-
-	if (!c)
-		return no_client;
-	e = isns_create_entity(ISNS_ENTITY_PROTOCOL_ISCSI, entity);
-	p = make_portal(at, e);
-	n = isns_create_iscsi_initiator(source, e);
-	r = isns_create_registration(c, NULL);
-	isns_object_set_uint32(p, ISNS_TAG_SCN_PORT, at->port);
-	isns_registration_add_object(r, e);
-	isns_registration_add_object(r, p);
-	isns_registration_add_object(r, n);
-	why = call(c, r);
+	isns_put_number(p, ISNS_NODE_TYPE, IS_TARGET);
+	isns_put_none(p, ISNS_DELIMITER);
+	for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
+		isns_put_none(p, wanted[i]);
 	if (!why)
-		why = call(c,
-			   isns_create_scn_registration(
-				   c,
-				   ISNS_SCN_OBJECT_UPDATED_MASK |
-					   ISNS_SCN_OBJECT_ADDED_MASK |
-					   ISNS_SCN_OBJECT_REMOVED_MASK |
-					   ISNS_SCN_TARGET_AND_SELF_ONLY_MASK));
-	isns_object_release(n);
-	isns_object_release(p);
-	isns_object_release(e);
-	isns_client_destroy(c);
+		why = call(&c, ISNS_DEV_ATTR_QRY, &result);
+	if (!why && !isns_answer_found(result, found, arg))
+		why = "out of memory";
+	client_close(&c);
 	return why;
-}
-
-static void respond(isns_message_t *m)
-{
-	isns_socket_t *s = isns_message_socket(m);
-	isns_message_t *response =
-		responder ? isns_process_message(responder, m) : NULL;
-
-	if (response && s)
-		isns_socket_send(s, response);
-	if (response)
-		isns_message_release(response);
-}
-
-void isns_server_wait(unsigned ms)
-{
-	struct timeval left = { .tv_sec = ms / 1000,
-				.tv_usec = (suseconds_t)(ms % 1000) * 1000 };
-	isns_message_t *m = isns_recv_message(&left);
-
-	isns_run_timers();
-	if (!m)
-		return;
-	respond(m);
-	isns_message_release(m);
 }

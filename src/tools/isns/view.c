@@ -60,7 +60,7 @@ static bool parse_address(const char *text, struct isns_portal *p)
 	       is_v6 != IN6_IS_ADDR_V4MAPPED(&p->ip);
 }
 
-static bool is_any(const struct in6_addr *ip)
+bool isns_is_any(const struct in6_addr *ip)
 {
 	struct in6_addr any4;
 
@@ -116,7 +116,7 @@ static bool add_members(struct isns_view *v, struct isns_target *t,
 {
 	bool is_v4 = IN6_IS_ADDR_V4MAPPED(&p.ip);
 
-	if (!is_any(&p.ip))
+	if (!isns_is_any(&p.ip))
 		return add_member(v, t, &p, tag);
 	for (unsigned i = 0; i < nlocal; i++) {
 		if (is_v4 && !IN6_IS_ADDR_V4MAPPED(&local[i]))

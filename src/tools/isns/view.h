@@ -22,6 +22,8 @@ struct isns_portal {
 void isns_map_ipv4(struct in6_addr *ip, const struct in_addr *v4);
 /* isns_portal_ip reads an IPv4 or IPv6 address. */
 bool isns_portal_ip(const char *text, struct in6_addr *ip);
+/* isns_is_any returns whether ip is 0.0.0.0 or ::. */
+bool isns_is_any(const struct in6_addr *ip);
 
 /* A portal of one target. */
 struct isns_member {
