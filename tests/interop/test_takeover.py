@@ -375,7 +375,7 @@ class Ports(Config):
         d = Configured(self.config("ab"), 2)
         self.check(d)
         d.stop()
-        with open(os.path.join(self.path("state"), "ports")) as f:
+        with open(os.path.join(self.path("state"), "ports"), encoding="latin-1") as f:
             text = f.read()
         self.assertIn("1 %sb,t,0x0001\n" % IQN, text)
         self.assertIn("2 %sa,t,0x0001\n" % IQN, text)
@@ -392,20 +392,27 @@ class Ports(Config):
     def test_damaged(self):
         Configured(self.config("b"), 1).stop()
         ports = os.path.join(self.path("state"), "ports")
-        with open(ports) as f:
+        with open(ports, "rb") as f:
             good = f.read()
-        for bad in ("", "x", good[:-1], good.replace("1 iqn", "0 iqn"), good.replace("1 iqn", "65536 iqn"),
-                    good.replace("end", "1 other\nend"), good.replace("ports 1", "ports 2"), good + "x",
-                    good.replace("end", "\0end")):
-            with open(ports, "w") as f:
+        self.assertEqual(good[:8], b"ISERPRT1")
+        older = b"iserd ports 1\n" + good[28:]
+        for bad in (b"", b"x", good[:-1], good.replace(b"1 iqn", b"2 iqn"), good.replace(b":b,", b":c,"), good + b"x",
+                    older[:-1], older.replace(b"1 iqn", b"0 iqn"), older.replace(b"1 iqn", b"65536 iqn"), older + b"x",
+                    older.replace(b"end", b"1 other\nend"), older.replace(b"ports 1", b"ports 2"), older.replace(b"end", b"\0end")):
+            with open(ports, "wb") as f:
                 f.write(bad)
             done = run([ISERD, "--config", self.config("b")], check=False)
             self.assertEqual(done.returncode, 3, repr(bad) + done.text)
             self.assertIn("ports: damaged", done.text)
-        os.remove(ports)
-        Configured(self.config("b"), 1).stop()
-        with open(ports) as f:
-            self.assertEqual(f.read(), good)
+        for start in (older, None):
+            os.remove(ports)
+            if start:
+                with open(ports, "wb") as f:
+                    os.fchmod(f.fileno(), 0o600)
+                    f.write(start)
+            Configured(self.config("b"), 1).stop()
+            with open(ports, "rb") as f:
+                self.assertEqual(f.read(), good)
 
 
 if __name__ == "__main__":

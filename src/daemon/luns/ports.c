@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ports.c: the file of port identifiers: a line "iserd ports 1", then a line
- * "IDENTIFIER NAME" for each port, then "end". */
+/* ports.c: the record of port identifiers: a line "IDENTIFIER NAME" for each port, then
+ * "end". */
 #include "daemon/luns/ports.h"
 
 #include <stdio.h>
@@ -10,10 +10,16 @@
 #include "base/err.h"
 #include "daemon/say.h"
 
-#define NAME	 "ports"
-#define HEAD	 "iserd ports 1\n"
-#define END	 "end\n"
-#define FILE_MAX (20u << 20) /* 65,535 ports with long names */
+#define END "end\n"
+
+static const struct state_record record = {
+	.name = "ports",
+	.type = "ISERPRT1",
+	.older = "iserd ports 1\n",
+	.max = 20u << 20, /* 65,535 ports with long names */
+	.without = "then target ports may get other identifiers, and saved "
+		   "reservations may belong to other ports",
+};
 
 /* ---- load ---- */
 
@@ -31,32 +37,18 @@ static char *take_line(char *line, struct dev_server *server)
 								 : end + 1;
 }
 
-static bool take_lines(char *text, struct dev_server *server)
-{
-	if (strncmp(text, HEAD, sizeof(HEAD) - 1) != 0)
-		return false;
-	for (text += sizeof(HEAD) - 1; text && strcmp(text, END) != 0;)
-		text = take_line(text, server);
-	return text;
-}
-
 bool ports_load(const struct state *s, struct dev_server *server)
 {
-	size_t len;
-	char *text;
-	bool good = false;
+	char *text, *line;
+	bool good;
 
-	if (!state_read(s, NAME, FILE_MAX, &text, &len))
+	if (!state_record_read(s, &record, &text))
 		return false;
-	if (!text)
-		return true;
-	if (strlen(text) == len)
-		good = take_lines(text, server);
+	for (line = text; line && strcmp(line, END) != 0;)
+		line = take_line(line, server);
+	good = !text || line;
 	if (!good)
-		say("%s/" NAME ": damaged; restore a copy of the file, or "
-		    "remove it: then target ports may get other identifiers, "
-		    "and saved reservations may belong to other ports",
-		    state_path(s));
+		state_record_damaged(s, &record);
 	free(text);
 	return good;
 }
@@ -102,16 +94,11 @@ void ports_save(const struct state *s, const struct dev_server *server)
 {
 	struct list_of_ports l = { 0 };
 
-	add_text(&l, HEAD);
 	dev_ports_each(server, add_port, &l);
 	add_text(&l, END);
-	if (!l.failed && state_has(s, NAME, l.text, l.len))
-		goto out_free;
 	if (l.failed)
-		say("out of memory: %s/" NAME " was not written",
-		    state_path(s));
+		say("out of memory: %s/ports was not written", state_path(s));
 	else
-		(void)state_replace(s, NAME, l.text, l.len);
-out_free:
+		(void)state_record_save(s, &record, l.text);
 	free(l.text);
 }

@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/hex.h"
+#include "base/record_header.h"
 #include "daemon/config/options.h"
 #include "daemon/luns/private.h"
 #include "daemon/say.h"
@@ -332,20 +333,65 @@ static int read_file(const struct state *s, const char *name, size_t max,
 	return 0;
 }
 
-bool state_read(const struct state *s, const char *name, size_t max,
-		char **text, size_t *len)
+static void report_record(const struct state *s, const struct state_record *r,
+			  int err)
+{
+	say("%s/%s: damaged: %s; restore a copy of the file, or remove it: %s",
+	    s->path, r->name, damage_text(err), r->without);
+}
+
+void state_record_damaged(const struct state *s, const struct state_record *r)
+{
+	report_record(s, r, ERR_FORMAT);
+}
+
+static const uint8_t no_owner[16];
+
+/* Finds the text in a file of len bytes. Returns 0, or the error. */
+static int find_text(const struct state_record *r, const char *file, size_t len,
+		     size_t *at)
 {
 	int err;
 
-	*text = NULL;
-	err = read_file(s, name, max, text, len);
-	if (err && err != -ENOENT)
-		say("%s/%s: %s", s->path, name, private_refusal(err));
-	return !err || err == -ENOENT;
+	if (r->older && !strncmp(file, r->older, strlen(r->older))) {
+		*at = strlen(r->older);
+	} else {
+		err = record_header_check((const uint8_t *)file, len, r->type,
+					  no_owner);
+		if (err)
+			return err;
+		*at = RECORD_HEADER_LEN;
+	}
+	return strlen(file + *at) == len - *at ? 0 : ERR_FORMAT;
 }
 
-bool state_has(const struct state *s, const char *name, const void *data,
-	       size_t len)
+bool state_record_read(const struct state *s, const struct state_record *r,
+		       char **text)
+{
+	char *file = NULL;
+	size_t len, at = 0;
+	int err = read_file(s, r->name, r->max, &file, &len);
+
+	*text = NULL;
+	if (err == -ENOENT)
+		return true;
+	if (err) {
+		say("%s/%s: %s", s->path, r->name, private_refusal(err));
+		return false;
+	}
+	err = find_text(r, file, len, &at);
+	if (err) {
+		report_record(s, r, err);
+		free(file);
+		return false;
+	}
+	memmove(file, file + at, len - at + 1);
+	*text = file;
+	return true;
+}
+
+static bool has_bytes(const struct state *s, const char *name, const void *data,
+		      size_t len)
 {
 	char *text = NULL;
 	size_t got = 0;
@@ -356,14 +402,25 @@ bool state_has(const struct state *s, const char *name, const void *data,
 	return same;
 }
 
-bool state_replace(const struct state *s, const char *name, const void *data,
-		   size_t len)
+bool state_record_save(const struct state *s, const struct state_record *r,
+		       const char *text)
 {
-	int err = private_replace(s->dir, "new", name, data, len);
+	size_t len = RECORD_HEADER_LEN + strlen(text);
+	uint8_t *file = malloc(len);
+	int err = file ? 0 : -ENOMEM;
 
-	if (!err && fsync(s->dir))
-		err = -errno;
+	if (file) {
+		memcpy(file + RECORD_HEADER_LEN, text, strlen(text));
+		record_header_put(file, len, r->type, no_owner);
+	}
+	if (file && !has_bytes(s, r->name, file, len)) {
+		err = private_replace(s->dir, "new", r->name, file, len);
+		if (!err && fsync(s->dir))
+			err = -errno;
+	}
+	free(file);
 	if (err)
-		say("%s/%s: cannot save it: %s", s->path, name, strerror(-err));
+		say("%s/%s: cannot save it: %s", s->path, r->name,
+		    strerror(-err));
 	return !err;
 }

@@ -31,18 +31,27 @@ bool state_load(struct state *s, struct dev_lu *lu);
 void state_save(struct state *s, struct dev_save *save);
 /* state_path returns the directory as the option has it. */
 const char *state_path(const struct state *s);
-/* state_read reads a file of the directory of at most max bytes into *text, from
- * malloc, with a zero byte after them; *text NULL: there is no such file. False
- * after a message. */
-bool state_read(const struct state *s, const char *name, size_t max,
-		char **text, size_t *len);
-/* state_has returns whether the file has these bytes. */
-bool state_has(const struct state *s, const char *name, const void *data,
-	       size_t len);
-/* state_replace replaces a file of the directory by a new one, synced. Blocks.
- * Worker 0, by the user that iserd runs as. False after a message. */
-bool state_replace(const struct state *s, const char *name, const void *data,
-		   size_t len);
+/* A state file that is not of one unit: a header (base/record_header.h), then a text. */
+struct state_record {
+	const char *name; /* of the file */
+	const char *type; /* 8 bytes */
+	/* how a file without a header begins, which an older iserd wrote; or NULL */
+	const char *older;
+	size_t max; /* bytes of the file */
+	/* what an administrator loses who removes the file: "then ..." */
+	const char *without;
+};
+
+/* state_record_read reads a record: *text, from malloc, ends with a zero byte, and has no
+ * other one; NULL: there is no such file. False after a message. */
+bool state_record_read(const struct state *s, const struct state_record *r,
+		       char **text);
+/* state_record_damaged reports that the text of a record is not valid. */
+void state_record_damaged(const struct state *s, const struct state_record *r);
+/* state_record_save replaces the file, synced, unless it has this text. Blocks. Worker
+ * 0, by the user that iserd runs as. False after a message. */
+bool state_record_save(const struct state *s, const struct state_record *r,
+		       const char *text);
 /* state_close: no save is in progress; s may be NULL. */
 void state_close(struct state *s);
 

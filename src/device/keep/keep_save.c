@@ -14,11 +14,11 @@
  */
 #include <string.h>
 
+#include "base/record_header.h"
 #include "device/keep/keep.h"
-#include "device/keep/record_header.h"
 
 #define WHAT	  "ISERUNT1"
-#define HEAD_LEN  DEV_RECORD_HEADER_LEN
+#define HEAD_LEN  RECORD_HEADER_LEN
 #define ITEM_LEN  4
 #define ERASE_LEN 24
 
@@ -94,7 +94,7 @@ size_t keep_encode(const struct dev_lu *lu, const struct dev_record *r,
 	at += put_modes(ITEM_NOW, r->now, r->now_len, p + at);
 	if (at == HEAD_LEN)
 		return 0;
-	dev_record_header_put(p, at, WHAT, lu->bs->uuid);
+	record_header_put(p, at, WHAT, lu->bs->uuid);
 	return at;
 }
 
@@ -206,7 +206,7 @@ static int take_items(const struct dev_lu *lu, struct dev_record *r,
 int keep_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
 		struct dev_record *r)
 {
-	int err = dev_record_header_check(p, len, WHAT, lu->bs->uuid);
+	int err = record_header_check(p, len, WHAT, lu->bs->uuid);
 
 	if (err)
 		return err;

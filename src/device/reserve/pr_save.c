@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/keep/record_header.h"
+#include "base/record_header.h"
 #include "device/reserve/reserve.h"
 
 #define WHAT	  "ISERRSV1"
@@ -44,7 +44,7 @@ size_t rsv_encode(const struct rsv_state *s, const uint8_t uuid[16], uint8_t *p)
 		memcpy(p + at + REG_LEN, r->name, n);
 		at += REG_LEN + n;
 	}
-	dev_record_header_put(p, at, WHAT, uuid);
+	record_header_put(p, at, WHAT, uuid);
 	return at;
 }
 
@@ -122,7 +122,7 @@ int rsv_decode(const uint8_t *p, size_t len, const uint8_t uuid[16],
 
 	if (len < HEAD_LEN)
 		return ERR_TRUNCATED;
-	err = dev_record_header_check(p, len, WHAT, uuid);
+	err = record_header_check(p, len, WHAT, uuid);
 	if (err)
 		return err;
 	if (get_be16(p + 32) > RSV_MAX)

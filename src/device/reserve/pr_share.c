@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/keep/record_header.h"
+#include "base/record_header.h"
 #include "device/reserve/reserve.h"
 #include "device/unit/event.h"
 
@@ -74,7 +74,7 @@ static size_t put_state(uint8_t *p, const struct rsv_state *s,
 	at += put_string(p + at, s->spc2_of.name, p + HEAD_LEN + 2);
 	for (unsigned i = 0; i < s->n; i++)
 		at += put_reg(p + at, &s->regs[i]);
-	dev_record_header_put(p, at, WHAT, uuid);
+	record_header_put(p, at, WHAT, uuid);
 	return at;
 }
 
@@ -198,7 +198,7 @@ int rsv_share_decode(const uint8_t *p, size_t len, const uint8_t uuid[16],
 	if (len && len < HEAD_LEN)
 		return ERR_TRUNCATED;
 	if (len)
-		err = dev_record_header_check(p, len, WHAT, uuid);
+		err = record_header_check(p, len, WHAT, uuid);
 	if (err)
 		return err;
 	if (n > RSV_MAX)

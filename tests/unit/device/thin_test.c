@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* thin_test.c: thin provisioning with its threshold, and the log pages, by the
  * clauses of SBC-3 and SPC-4. The test sets the reports of the backstore. */
+#include "base/record_header.h"
 #include "dev_case.h"
 #include "device/keep/keep.h"
-#include "device/keep/record_header.h"
 #include "device/primary/mode.h"
 
 #define BIG (16u << 20)
@@ -278,7 +278,7 @@ static void test_soft_threshold_of_older_saved_pages(void **state)
 	static struct dev_record r;
 	const struct dev_lu *lu = dev_lu_get(R->server, 0);
 	uint8_t p[KEEP_ENCODED_MAX] = { 0 };
-	size_t at = DEV_RECORD_HEADER_LEN;
+	size_t at = RECORD_HEADER_LEN;
 	struct dev_control c = { .soft_enabled = true, .soft_count = 4 }, got;
 
 	(void)state;
@@ -292,7 +292,7 @@ static void test_soft_threshold_of_older_saved_pages(void **state)
 	p[at + DEV_THRESHOLD_AT + 1] = 1;
 	put_be32(p + at + DEV_THRESHOLD_AT + 4, 4);
 	at += 24;
-	dev_record_header_put(p, at, "ISERUNT1", lu->bs->uuid);
+	record_header_put(p, at, "ISERUNT1", lu->bs->uuid);
 	assert_int_equal(keep_decode(lu, p, at, &r), 0);
 	assert_int_equal(dev_mode_from_record(lu, &r, &got), 0);
 	assert_true(got.soft_enabled);
