@@ -7,6 +7,9 @@
  */
 #include "tools/import/lio.h"
 
+/* The scope of the targets, by their names. */
+static const char by_name;
+
 static const struct lio_usual tpg_attributes[] = {
 	{ "authentication", NULL },
 	{ "cache_dynamic_acls", NULL },
@@ -79,6 +82,25 @@ bool lio_is_on(const char *text)
 	return text && (!strcmp(text, "1") || !strcmp(text, "true"));
 }
 
+bool lio_flag(struct lio *l, const struct tree *t, const char *key,
+	      bool otherwise, bool narrow)
+{
+	const struct tree *c = tree_find(t, key);
+	const char *text = c && c->kind == TREE_SCALAR ? c->text : NULL;
+
+	if (!c || (c->kind == TREE_SCALAR && !text))
+		return otherwise;
+	if (lio_is_on(text))
+		return true;
+	if (text && (!strcmp(text, "0") || !strcmp(text, "false")))
+		return false;
+	import_note(l->m, c,
+		    "%s: neither true nor false; %s is used, which permits "
+		    "less",
+		    key, narrow ? "true" : "false");
+	return narrow;
+}
+
 const char *lio_text_or(const struct tree *t, const char *key,
 			const char *otherwise)
 {
@@ -125,9 +147,7 @@ static void take_luns(struct lio *l, struct import_target *t,
 /* Whether two parts of the file have the same LUNs and access rules. */
 static bool is_same(const struct tree *a, const struct tree *b)
 {
-	static const char *const ignored[] = { "alias", "attributes",
-					       "parameters",
-					       "alua_tg_pt_gp_name" };
+	static const char *const ignored[] = { "alias", "alua_tg_pt_gp_name" };
 	const struct tree *x, *y;
 
 	if (!a || !b || a->kind != b->kind)
@@ -148,16 +168,32 @@ static bool is_same(const struct tree *a, const struct tree *b)
 	return !x && !y;
 }
 
+/* Whether the same initiators see the same LUNs through both TPGs. */
+static bool is_same_tpg(struct lio *l, const struct tree *a,
+			struct lio_access of_a, const struct tree *b)
+{
+	static const char *const parts[] = {
+		"luns",		 "node_acls",	       "chap_userid",
+		"chap_password", "chap_mutual_userid", "chap_mutual_password",
+	};
+	struct lio_access of_b = lio_access_of(l, b);
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		if (!is_same(tree_find(a, parts[i]), tree_find(b, parts[i])))
+			return false;
+	return of_a.demo == of_b.demo && of_a.chap == of_b.chap &&
+	       of_a.demo_read_only == of_b.demo_read_only &&
+	       of_a.mapped_read_only == of_b.mapped_read_only;
+}
+
 /* The first TPG gives the LUNs and the access rules. */
 static void take_first_tpg(struct lio *l, struct import_target *t,
-			   const struct tree *tpg)
+			   const struct tree *tpg, struct lio_access access)
 {
 	const struct tree *attributes = tree_find(tpg, "attributes");
 	const struct tree *parameters = tree_find(tpg, "parameters");
 	const char *alias = tree_text(parameters, "TargetAlias");
-	bool is_demo = lio_is_on(tree_text(attributes, "generate_node_acls"));
-	bool protects = lio_is_on(
-		lio_text_or(attributes, "demo_mode_write_protect", "1"));
+	bool read_only = access.demo && access.demo_read_only;
 
 	lio_note_unusual(l, attributes, t->name, tpg_attributes,
 			 ARRAY_LEN(tpg_attributes));
@@ -165,52 +201,106 @@ static void take_first_tpg(struct lio *l, struct import_target *t,
 			 ARRAY_LEN(tpg_parameters));
 	if (alias && *alias && strcmp(alias, "LIO Target") != 0)
 		t->alias = alias;
-	take_luns(l, t, tpg, is_demo && protects);
-	if (is_demo && protects && t->luns.n)
+	take_luns(l, t, tpg, read_only);
+	if (read_only && t->luns.n)
 		import_note(l->m, tpg,
 			    "target %s: LUNs are read-only for initiators "
 			    "without an ACL, as demo_mode_write_protect says; "
 			    "remove read-only if that is not meant",
 			    t->name);
-	lio_take_access(l, t, tpg);
+	lio_take_access(l, t, tpg, access);
+}
+
+/* Whether the tag of the TPG is that of an earlier one of this target: rtslib
+ * then applies both to one TPG. */
+static bool is_second(struct lio *l, const struct tree *target,
+		      const struct tree *tpg)
+{
+	const char *tag = tree_text(tpg, "tag");
+	unsigned long number;
+
+	if (!tag)
+		return false;
+	if (import_number(tag, 65535, &number))
+		tag = pool_format(&l->m->pool, "%lu", number);
+	if (pool_get(&l->m->pool, target, tag))
+		return true;
+	pool_put(&l->m->pool, target, tag, l);
+	return false;
+}
+
+/* Takes what the TPG adds to the target. */
+static void take_tpg(struct lio *l, struct import_target *t,
+		     const struct tree *tpg, const struct tree **first,
+		     struct lio_access *access)
+{
+	const char *tag = lio_text_or(tpg, "tag", "?");
+
+	if (!lio_flag(l, tpg, "enable", true, false)) {
+		import_note(l->m, tpg,
+			    "target %s: TPG %s: left out: it is not enabled; "
+			    "nothing to do",
+			    t->name, tag);
+		return;
+	}
+	if (!*first) {
+		*first = tpg;
+		*access = lio_access_of(l, tpg);
+		take_first_tpg(l, t, tpg, *access);
+	} else if (!is_same_tpg(l, *first, *access, tpg)) {
+		import_note(l->m, tpg,
+			    "target %s: TPG %s: left out: its LUNs or access "
+			    "rules differ from those of TPG %s, and iserd has "
+			    "one set for all portals; make it a target of its "
+			    "own",
+			    t->name, tag, lio_text_or(*first, "tag", "?"));
+		return;
+	}
+	lio_take_portals(l, t, tpg);
 }
 
 static void take_tpgs(struct lio *l, struct import_target *t,
 		      const struct tree *target)
 {
 	const struct tree *first = NULL;
+	struct lio_access access;
+	bool is_open = true;
 
 	for (const struct tree *c = lio_children(target, "tpgs"); c;
 	     c = c->next) {
-		const char *tag = lio_text_or(c, "tag", "?");
-
-		if (!lio_is_on(lio_text_or(c, "enable", "1"))) {
-			import_note(l->m, c,
-				    "target %s: TPG %s: left out: it is not "
-				    "enabled; nothing to do",
-				    t->name, tag);
+		if (!is_second(l, target, c)) {
+			take_tpg(l, t, c, &first, &access);
 			continue;
 		}
-		if (!first) {
-			first = c;
-			take_first_tpg(l, t, c);
-		} else if (!is_same(tree_find(first, "luns"),
-				    tree_find(c, "luns")) ||
-			   !is_same(tree_find(first, "node_acls"),
-				    tree_find(c, "node_acls"))) {
-			import_note(l->m, c,
-				    "target %s: TPG %s: left out: its LUNs or "
-				    "ACLs differ from those of TPG %s, and "
-				    "iserd has one set for all portals; make "
-				    "it a target of its own",
-				    t->name, tag,
-				    lio_text_or(first, "tag", "?"));
-			continue;
-		}
-		lio_take_portals(l, t, c);
+		import_note(l->m, c,
+			    "target %s: there are two TPGs %s; the target "
+			    "admits no initiator: repair the file",
+			    t->name, tree_text(c, "tag"));
+		is_open = false;
 	}
-	if (!first)
+	if (!first || !is_open)
 		t->auth = &import_none;
+}
+
+/* Returns the new target; NULL after a note. Two targets of one name are one in
+ * LIO, and which rules count is open. */
+static struct import_target *
+new_target(struct lio *l, const struct tree *target, const char *name)
+{
+	struct import_target *t = pool_get(&l->m->pool, &by_name, name);
+
+	if (t) {
+		import_note(l->m, target,
+			    "target %s: there are two of them; the target "
+			    "admits no initiator: repair the file",
+			    name);
+		t->auth = &import_none;
+		return NULL;
+	}
+	t = import_target_new(l->m, target, name);
+	if (t)
+		pool_put(&l->m->pool, &by_name, name, t);
+	return t;
 }
 
 static void take_target(struct lio *l, const struct tree *target)
@@ -226,7 +316,7 @@ static void take_target(struct lio *l, const struct tree *target)
 			    name, fabric);
 		return;
 	}
-	t = import_target_new(l->m, target, name);
+	t = new_target(l, target, name);
 	if (!t)
 		return;
 	take_tpgs(l, t, target);

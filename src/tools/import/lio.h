@@ -25,6 +25,10 @@ struct lio {
 
 /* lio_is_on returns whether a text is a boolean that is set. */
 bool lio_is_on(const char *text);
+/* lio_flag returns a member that is true or false, or 1 or 0. otherwise: without
+ * the member; narrow: for another value, after a note. */
+bool lio_flag(struct lio *l, const struct tree *t, const char *key,
+	      bool otherwise, bool narrow);
 /* lio_text_or returns the text of a member, or another one if there is none. */
 const char *lio_text_or(const struct tree *t, const char *key,
 			const char *otherwise);
@@ -56,10 +60,20 @@ void lio_take_storages(struct lio *l, const struct tree *file);
 /* lio_unit_of returns the backstore of a LUN of a TPG; NULL after a note. */
 struct import_unit *lio_unit_of(struct lio *l, const struct tree *lun,
 				unsigned long number);
+/* What the attributes of a TPG permit. */
+struct lio_access {
+	bool demo; /* initiators without an ACL may log in */
+	bool chap; /* they must log in by CHAP; so must those of an ACL that
+		    * does not say it */
+	bool demo_read_only, mapped_read_only;
+};
+
+/* lio_access_of reads the attributes of a TPG, with the kernel's defaults. */
+struct lio_access lio_access_of(struct lio *l, const struct tree *tpg);
 /* lio_take_access gives a target the auth group and the maps of a TPG, after its
  * LUNs. */
 void lio_take_access(struct lio *l, struct import_target *t,
-		     const struct tree *tpg);
+		     const struct tree *tpg, struct lio_access access);
 /* lio_take_discovery returns the auth group of discovery sessions; NULL: any. */
 const struct import_auth *lio_take_discovery(struct lio *l,
 					     const struct tree *file);

@@ -20,8 +20,10 @@ static bool is_whole_map(const struct import_model *m,
 	return true;
 }
 
+/* read_only: that of a mapped LUN for which the file does not say it. */
 static void take_map(struct lio *l, struct import_target *t,
-		     const struct tree *acl, const char *initiator)
+		     const struct tree *acl, const char *initiator,
+		     bool read_only)
 {
 	/* a place of its own: import_lun_add knows maps by their places */
 	struct import_luns *luns = pool_alloc(&l->m->pool, sizeof(*luns));
@@ -41,9 +43,9 @@ static void take_map(struct lio *l, struct import_target *t,
 				    "the target has no LUN %lu",
 				    number, initiator, tpg_lun);
 		else
-			import_lun_add(
-				l->m, luns, c, number, of->unit,
-				lio_is_on(tree_text(c, "write_protect")));
+			import_lun_add(l->m, luns, c, number, of->unit,
+				       lio_flag(l, c, "write_protect",
+						read_only, true));
 	}
 	if (!is_whole_map(l->m, luns, &t->luns))
 		import_map_add(l->m, t, initiator)->luns = *luns;
@@ -69,24 +71,98 @@ static bool take_chap(struct lio *l, struct import_auth *a,
 	return user && *user && secret && *secret;
 }
 
+/* An attribute, which is 0 or 1. The kernel has a default for one that is missing;
+ * of another value, which it refuses, the import takes what admits less. */
+static bool attribute_of(struct lio *l, const struct tree *object,
+			 const char *key, bool otherwise, bool narrow)
+{
+	const struct tree *c = tree_find(tree_find(object, "attributes"), key);
+	const char *text = c && c->kind == TREE_SCALAR ? c->text : NULL;
+
+	if (!c || (c->kind == TREE_SCALAR && !text))
+		return otherwise;
+	if (text && (!strcmp(text, "0") || !strcmp(text, "1")))
+		return *text == '1';
+	import_note(l->m, c,
+		    "%s: neither 0 nor 1; %d is used, which admits less", key,
+		    narrow);
+	return narrow;
+}
+
+struct lio_access lio_access_of(struct lio *l, const struct tree *tpg)
+{
+	return (struct lio_access){
+		.demo = attribute_of(l, tpg, "generate_node_acls", false,
+				     false),
+		.chap = attribute_of(l, tpg, "authentication", true, true),
+		.demo_read_only = attribute_of(
+			l, tpg, "demo_mode_write_protect", true, true),
+		.mapped_read_only = attribute_of(
+			l, tpg, "prod_mode_write_protect", false, true),
+	};
+}
+
+/* Whether the initiator of an ACL must log in by CHAP: the ACL says so since Linux
+ * 6.0, where -1 stands for the word of the TPG. */
+static bool demands_chap(struct lio *l, const struct tree *acl, bool of_tpg)
+{
+	const char *text =
+		tree_text(tree_find(acl, "attributes"), "authentication");
+
+	if (text && !strcmp(text, "-1"))
+		return of_tpg;
+	return attribute_of(l, acl, "authentication", of_tpg, true);
+}
+
+/* The account of an ACL, in a group that demands CHAP. Returns whether it has
+ * one. */
+static bool take_acl_account(struct lio *l, struct import_auth *a,
+			     const struct tree *acl, bool of_tpg)
+{
+	const char *name = lio_text_or(acl, "node_wwn", "?");
+
+	if (!demands_chap(l, acl, of_tpg))
+		import_note(l->m, acl,
+			    "ACL of %s: LIO admits the initiator without CHAP, "
+			    "iserd demands CHAP of each initiator of a target; "
+			    "give the initiator an account of the auth group "
+			    "%s",
+			    name, a->name);
+	if (take_chap(l, a, acl))
+		return true;
+	if (demands_chap(l, acl, of_tpg))
+		import_note(l->m, acl,
+			    "ACL of %s: has no account of CHAP, which it "
+			    "requires; the initiator needs one of the accounts "
+			    "of the auth group %s",
+			    name, a->name);
+	return false;
+}
+
+/* A target of iserd demands CHAP of all its initiators or of none: of all, if LIO
+ * demands it of one. */
 static void take_accounts(struct lio *l, struct import_auth *a,
-			  const struct tree *tpg, bool is_demo)
+			  const struct tree *tpg, struct lio_access access)
 {
 	unsigned n = 0;
 
-	a->by_account = true;
-	if (is_demo)
-		n += take_chap(l, a, tpg);
+	a->by_account = access.demo && access.chap;
 	for (const struct tree *c = lio_children(tpg, "node_acls"); c;
 	     c = c->next)
-		if (take_chap(l, a, c))
-			n++;
-		else
-			import_note(l->m, c,
-				    "ACL of %s: has no account of CHAP, which "
-				    "the TPG requires; the initiator needs one "
-				    "of the accounts of the auth group %s",
-				    lio_text_or(c, "node_wwn", "?"), a->name);
+		a->by_account |= demands_chap(l, c, access.chap);
+	if (!a->by_account)
+		return;
+	if (access.demo && take_chap(l, a, tpg))
+		n++;
+	else if (access.demo)
+		import_note(l->m, tpg,
+			    "initiators without an ACL: the TPG has no account "
+			    "of CHAP for them; they need one of the accounts "
+			    "of the auth group %s",
+			    a->name);
+	for (const struct tree *c = lio_children(tpg, "node_acls"); c;
+	     c = c->next)
+		n += take_acl_account(l, a, c, access.chap);
 	if (n > 1)
 		import_note(l->m, tpg,
 			    "auth group %s: LIO accepts each account from one "
@@ -103,27 +179,47 @@ static const char *short_name(const char *target)
 	return colon && colon[1] ? colon + 1 : target;
 }
 
-void lio_take_access(struct lio *l, struct import_target *t,
-		     const struct tree *tpg)
+/* The names and maps of the ACLs. False after a note: two ACLs have the same
+ * name, so that it is open which rules count. */
+static bool take_acls(struct lio *l, struct import_target *t,
+		      struct import_auth *a, const struct tree *tpg,
+		      struct lio_access access)
 {
-	const struct tree *attributes = tree_find(tpg, "attributes");
-	bool is_demo = lio_is_on(tree_text(attributes, "generate_node_acls"));
-	struct import_auth *a = import_auth_new(l->m, short_name(t->name));
-
-	if (!is_demo)
-		a->by_name = true;
 	for (const struct tree *c = lio_children(tpg, "node_acls"); c;
 	     c = c->next) {
 		const char *name = import_initiator(
 			l->m, c, lio_text_or(c, "node_wwn", "?"));
 
-		if (name && !is_demo)
+		if (!name)
+			continue;
+		if (pool_get(&l->m->pool, tpg, name)) {
+			import_note(l->m, c,
+				    "ACL of %s: there are two of them; the "
+				    "target %s admits no initiator: repair the "
+				    "file",
+				    name, t->name);
+			return false;
+		}
+		pool_put(&l->m->pool, tpg, name, t);
+		if (!access.demo)
 			import_auth_name(l->m, a, c, name);
-		if (name)
-			take_map(l, t, c, name);
+		take_map(l, t, c, name, access.mapped_read_only);
 	}
-	if (lio_is_on(tree_text(attributes, "authentication")))
-		take_accounts(l, a, tpg, is_demo);
+	return true;
+}
+
+void lio_take_access(struct lio *l, struct import_target *t,
+		     const struct tree *tpg, struct lio_access access)
+{
+	struct import_auth *a = import_auth_new(l->m, short_name(t->name));
+
+	a->by_name = !access.demo;
+	if (!take_acls(l, t, a, tpg, access)) {
+		import_auth_drop(l->m, a);
+		t->auth = &import_none;
+		return;
+	}
+	take_accounts(l, a, tpg, access);
 	t->auth = import_auth_done(l->m, tpg, a);
 }
 
@@ -137,7 +233,7 @@ const struct import_auth *lio_take_discovery(struct lio *l,
 		struct import_auth *a;
 
 		if (strcmp(lio_text_or(f, "name", ""), "iscsi") != 0 ||
-		    !lio_is_on(tree_text(f, "discovery_enable_auth")))
+		    !lio_flag(l, f, "discovery_enable_auth", false, true))
 			continue;
 		a = import_auth_new(l->m, "discovery");
 		a->by_account = true;

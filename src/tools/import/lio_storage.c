@@ -112,7 +112,7 @@ static void take_attributes(struct lio *l, struct import_unit *u,
 					u->store);
 	if (strcmp(plugin, "pscsi") != 0 && nonrot)
 		u->rotational = lio_is_on(nonrot) ? BOOL_NO : BOOL_YES;
-	u->read_only = lio_is_on(tree_text(so, "readonly"));
+	u->read_only = lio_flag(l, so, "readonly", false, true);
 	u->serial = tree_text(so, "wwn");
 }
 

@@ -15,27 +15,28 @@ const struct import_auth import_none = { .name = "none" };
 
 /* The scopes of the tables of the model: their addresses count. */
 static const char by_name, by_store, by_path, by_auth, by_portal, by_tag,
-	by_listen, by_target;
+	by_listen, by_target, by_note;
 
 void import_note(struct import_model *m, const struct tree *at,
 		 const char *format, ...)
 {
-	struct import_note *n, *last = m->last_note;
+	struct import_note *n;
 	va_list args;
-	char *text;
+	char *text, *key;
 
 	va_start(args, format);
 	text = pool_vformat(&m->pool, format, args);
 	va_end(args);
-	if (last && last->line == at->line && last->file == at->file &&
-	    !strcmp(last->text, text))
+	key = pool_format(&m->pool, "%s:%u: %s", at->file, at->line, text);
+	if (pool_get(&m->pool, &by_note, key))
 		return;
 	n = pool_alloc(&m->pool, sizeof(*n));
+	pool_put(&m->pool, &by_note, key, n);
 	n->file = at->file;
 	n->line = at->line;
 	n->text = text;
-	if (last)
-		last->next = n;
+	if (m->last_note)
+		m->last_note->next = n;
 	else
 		m->notes = n;
 	m->last_note = n;

@@ -142,7 +142,7 @@ extern const struct import_auth import_any, import_none;
 
 /* import_note records that something at a place of the file was not carried
  * over. The text is "WHAT: why; what to do". A note with the same text and line
- * as the one before is not recorded again. */
+ * as an earlier one is not recorded again. */
 void import_note(struct import_model *m, const struct tree *at,
 		 const char *format, ...) __attribute__((format(printf, 3, 4)));
 

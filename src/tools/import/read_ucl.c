@@ -6,6 +6,8 @@
 #include "base/escape.h"
 #include "tools/import/tree.h"
 
+#define JSON_MEMBERS 256 /* of an object, which are compared in pairs */
+
 struct reader {
 	struct tree_input *in;
 	const char *p, *end;
@@ -413,6 +415,25 @@ static bool next_pair(struct reader *r, bool is_top)
 	return false;
 }
 
+/* Adds a pair. Software reads an object of JSON with a key twice in different
+ * ways (RFC 8259 section 4), so such a file is refused. */
+static bool add_pair(struct reader *r, struct tree *t, struct tree *pair,
+		     unsigned n)
+{
+	if (r->json && n == JSON_MEMBERS)
+		return tree_fail(r->in, pair->line,
+				 "an object has more than %d members",
+				 JSON_MEMBERS);
+	if (r->json && tree_find(t, pair->key))
+		return tree_fail(r->in, pair->line,
+				 "\"%.60s\" is there twice in an object, of "
+				 "which software reads one or the other; "
+				 "remove one",
+				 pair->key);
+	tree_add(t, pair);
+	return true;
+}
+
 /* An object after its opening brace, or the whole file at depth 0. */
 static struct tree *read_object(struct reader *r, const char *key,
 				unsigned depth)
@@ -420,6 +441,7 @@ static struct tree *read_object(struct reader *r, const char *key,
 	struct tree *t = tree_new(r->in->pool, TREE_OBJECT, r->in->file,
 				  r->line, key, NULL);
 	bool is_top = depth == 0;
+	unsigned n = 0;
 
 	skip_blanks(r, true);
 	if (!is_top && take_char(r, '}'))
@@ -427,9 +449,8 @@ static struct tree *read_object(struct reader *r, const char *key,
 	while (r->p < r->end || !is_top) {
 		struct tree *pair = read_pair(r, depth);
 
-		if (!pair)
+		if (!pair || !add_pair(r, t, pair, n++))
 			return NULL;
-		tree_add(t, pair);
 		if (!next_pair(r, is_top))
 			break;
 	}

@@ -25,6 +25,8 @@ static void test_json_errors(void **state)
 	expect_error("lio", "{} x", "F:1: the end of the file expected");
 	expect_error("lio", "{\"a\": 1,}", "F:1: a key in quotes");
 	expect_error("lio", "{a: 1}", "F:1: a key in quotes");
+	/* RFC 8259 section 4: LIO uses the last, other software the first */
+	expect_error("lio", "{\"a\":1,\n\"a\":0}", "F:2: \"a\" is there twice");
 	expect_bytes_error("lio", "{\0}", 3, "F:1: a NUL character");
 }
 
@@ -49,8 +51,18 @@ static void test_json_depth(void **state)
  SO("")                                               \
  ",\"targets\":[{\"fabric\":\"iscsi\",\"wwn\":\"" IQN \
  "\",\"tpgs\":[{\"tag\":1,\"enable\":true," tpg "}]}]}"
-#define DEMO \
- "\"attributes\":{\"generate_node_acls\":1,\"demo_mode_write_protect\":0}"
+#define ATTRIBUTES(list) "\"attributes\":{" list "}"
+#define DEMO                                                 \
+ ATTRIBUTES("\"generate_node_acls\":1,\"authentication\":0," \
+	    "\"demo_mode_write_protect\":0")
+#define NO_CHAP ATTRIBUTES("\"authentication\":0")
+#define CHAP(user) \
+ "\"chap_userid\":\"" user "\",\"chap_password\":\"secretpass12\""
+#define NODE(x) "iqn.2026-01.com.example:" x
+/* An ACL with all LUNs and more members. */
+#define ACL(x, more)                                            \
+ "{\"node_wwn\":\"" NODE(x) "\",\"mapped_luns\":[{\"index\":0," \
+			    "\"tpg_lun\":0}]" more "}"
 
 static void test_json_strings(void **state)
 {
@@ -103,12 +115,12 @@ static void test_lio_access(void **state)
 	       "luns: {0: d}", "listen: [\"192.0.2.1:3260\"]", NULL);
 	/* demo mode is read-only unless the file says otherwise */
 	expect("lio",
-	       LIO(LUN0 "," PORTAL
-			",\"attributes\":{\"generate_node_acls\":1}"),
+	       LIO(LUN0 "," PORTAL "," ATTRIBUTES(
+		       "\"generate_node_acls\":1,\"authentication\":0")),
 	       "luns: {0: {backstore: d, read-only: yes}}",
 	       "read-only for initiators without an ACL", NULL);
 	expect("lio",
-	       LIO(LUN0 "," PORTAL ",\"node_acls\":[{\"node_wwn\":"
+	       LIO(LUN0 "," PORTAL "," NO_CHAP ",\"node_acls\":[{\"node_wwn\":"
 			"\"iqn.2026-01.com.example:n\",\"mapped_luns\":[{"
 			"\"index\":3,\"tpg_lun\":0,\"write_protect\":true}]}]"),
 	       "initiators: [\"iqn.2026-01.com.example:n\"]",
@@ -117,11 +129,78 @@ static void test_lio_access(void **state)
 	       NULL);
 	/* the whole map needs none of its own */
 	expect_notes("lio",
-		     LIO(LUN0 "," PORTAL ",\"node_acls\":[{\"node_wwn\":"
-			      "\"iqn.2026-01.com.example:n\",\"mapped_luns\":[{"
-			      "\"index\":0,\"tpg_lun\":0,\"write_protect\":"
-			      "false}]}]"),
+		     LIO(LUN0 "," PORTAL "," NO_CHAP
+			      ",\"node_acls\":[" ACL("n", "") "]"),
 		     1);
+}
+
+/* An attribute that is missing has the kernel's default: CHAP is demanded, and
+ * initiators need an ACL. One that the kernel refuses does not open the target. */
+static void test_lio_access_is_not_relaxed(void **state)
+{
+	(void)state;
+	expect("lio", LIO(LUN0 "," PORTAL ",\"node_acls\":[" ACL("n", "") "]"),
+	       "auth-group: none", NULL);
+	expect("lio",
+	       LIO(LUN0 "," PORTAL ",\"attributes\":null,\"node_acls\":[" ACL(
+		       "n", "," CHAP("u")) "]"),
+	       "- {user: u, ", "auth-group: disk", NULL);
+	expect("lio",
+	       LIO(LUN0 "," PORTAL "," ATTRIBUTES(
+		       "\"authentication\":\"no\",\"generate_node_acls\":true"
+		       ",\"demo_mode_write_protect\":[]")),
+	       "authentication: neither 0 nor 1; 1 is used",
+	       "generate_node_acls: neither 0 nor 1; 0 is used",
+	       "auth-group: none", NULL);
+	expect("lio",
+	       LIO(LUN0
+		   "," PORTAL
+		   "," ATTRIBUTES("\"authentication\":0,\"prod_mode_write_protect\":1") ",\"node_acls\":[" ACL(
+			   "n", "") "]"),
+	       "luns: {0: {backstore: d, read-only: yes}}}", NULL);
+	expect("lio", SO(",\"readonly\":\"yes\"") "}",
+	       "d: {store: /d, read-only: yes}",
+	       "readonly: neither true nor false", NULL);
+}
+
+/* The attribute of an ACL counts before that of its TPG. */
+static void test_lio_chap_of_an_acl(void **state)
+{
+	(void)state;
+	expect("lio",
+	       LIO(LUN0 "," PORTAL "," NO_CHAP ",\"node_acls\":[" ACL(
+		       "n", "," CHAP("u") "," ATTRIBUTES(
+				    "\"authentication\":1")) "," ACL("o",
+								     "") "]"),
+	       "- {user: u, ", "initiators: [\"" NODE("n") "\", \"" NODE("o"),
+	       "ACL of " NODE("o") ": LIO admits the initiator without CHAP",
+	       NULL);
+	expect("lio",
+	       LIO(LUN0 "," PORTAL "," NO_CHAP ",\"node_acls\":[" ACL(
+		       "n", "," ATTRIBUTES("\"authentication\":\"x\"")) "]"),
+	       "auth-group: none", NULL);
+	/* -1 stands for the word of the TPG */
+	expect("lio",
+	       LIO(LUN0 "," PORTAL "," NO_CHAP ",\"node_acls\":[" ACL(
+		       "n", "," ATTRIBUTES("\"authentication\":-1")) "]"),
+	       "auth-group: disk",
+	       "    initiators: [\"" NODE("n") "\"]\nportal-groups:", NULL);
+	/* 0 does not open a target that demands CHAP of others */
+	expect("lio",
+	       LIO(LUN0
+		   "," PORTAL
+		   ",\"node_acls\":[" ACL("n", "," CHAP("u")) "," ACL(
+			   "o", "," ATTRIBUTES("\"authentication\":0")) "]"),
+	       "- {user: u, ",
+	       "ACL of " NODE("o") ": LIO admits the initiator without CHAP",
+	       NULL);
+	/* an ACL in demo mode */
+	expect("lio",
+	       LIO(LUN0 "," PORTAL "," DEMO ",\"node_acls\":[" ACL(
+		       "n", "," CHAP("u") "," ATTRIBUTES(
+				    "\"authentication\":1")) "]"),
+	       "- {user: u, ", "auth-group: disk",
+	       "initiators without an ACL: the TPG has no account", NULL);
 }
 
 static void test_lio_chap(void **state)
@@ -196,7 +275,7 @@ static void test_lio_tpgs(void **state)
 		       TPG(AT("192.0.2.1")) ",{\"tag\":2,\"enable\":true,"
 					    "\"luns\":[],\"portals\":[" AT(
 						    "192.0.2.2") "]}") "]}",
-	       "TPG 2: left out: its LUNs or ACLs differ",
+	       "TPG 2: left out: its LUNs or access rules differ",
 	       "listen: [\"192.0.2.1:3260\"]", NULL);
 	expect("lio",
 	       SO("") ",\"targets\":[" TARGET(
@@ -205,6 +284,49 @@ static void test_lio_tpgs(void **state)
 					     "\"fabric\":\"loopback\",\"wwn\":\"naa.5\"}]}",
 	       "TPG ?: left out: it is not enabled", "auth-group: none",
 	       "does not serve the fabric loopback", NULL);
+}
+
+#define TAGGED(tag, ip, more) \
+ "{\"tag\":" tag "," LUN0 ",\"portals\":[" AT(ip) "]," more "}"
+
+/* A TPG with other rules than the first is not served by the rules of the first,
+ * and what the file has twice does not open a target. */
+static void test_lio_rules_of_tpgs(void **state)
+{
+	(void)state;
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN, TAGGED("1", "192.0.2.1", DEMO) "," TAGGED(
+				    "2", "192.0.2.2",
+				    ATTRIBUTES("\"authentication\":1"))) "]}",
+	       "TPG 2: left out: its LUNs or access rules differ",
+	       "listen: [\"192.0.2.1:3260\"]", NULL);
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN,
+		       TAGGED("1", "192.0.2.1", "\"node_acls\":[" ACL("n", "," CHAP("u")) "]") "," TAGGED(
+			       "2", "192.0.2.2",
+			       "\"node_acls\":[" ACL("n",
+						     "," CHAP("v")) "]")) "]}",
+	       "TPG 2: left out", "listen: [\"192.0.2.1:3260\"]", NULL);
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN, TAGGED("1", "192.0.2.1", DEMO) "," TAGGED(
+				    "\"0x1\"", "192.0.2.1", NO_CHAP)) "]}",
+	       "there are two TPGs 0x1", "auth-group: none", NULL);
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN, TAGGED("1", "192.0.2.1",
+				   DEMO)) "," TARGET(IQN,
+						     TAGGED("1", "192.0.2.1",
+							    NO_CHAP)) "]}",
+	       "target " IQN ": there are two of them", "auth-group: none",
+	       NULL);
+	expect("lio",
+	       LIO(LUN0 "," PORTAL "," NO_CHAP
+			",\"node_acls\":[" ACL("n", "") "," ACL("N", "") "]"),
+	       "ACL of " NODE("n") ": there are two of them",
+	       "auth-group: none", NULL);
 }
 
 /* Members of another type than LIO writes are passed over. */
@@ -389,9 +511,12 @@ int main(void)
 		cmocka_unit_test(test_json_strings),
 		cmocka_unit_test(test_lio_storage),
 		cmocka_unit_test(test_lio_access),
+		cmocka_unit_test(test_lio_access_is_not_relaxed),
+		cmocka_unit_test(test_lio_chap_of_an_acl),
 		cmocka_unit_test(test_lio_chap),
 		cmocka_unit_test(test_lio_portals),
 		cmocka_unit_test(test_lio_tpgs),
+		cmocka_unit_test(test_lio_rules_of_tpgs),
 		cmocka_unit_test(test_lio_clumsy),
 		cmocka_unit_test(test_ctl_syntaxes_agree),
 		cmocka_unit_test(test_ctl_syntax_errors),
