@@ -325,6 +325,37 @@ class CommandLine(Folder):
             self.assertRegex(out, r'(?s)"iqn.2026-01.com.example:a":.*"iqn.2026-01.com.example:b":')
             self.assertIn("d/b.conf:2: foo:", err)
 
+    def test_include_of_ucl(self):
+        with open(self.path("x.conf"), "wb") as f:
+            f.write(b"\xef\xbb\xbftarget \"iqn.2026-01.com.example:x\" { auth-group = no-authentication }\n")
+        for line in ('.include "%s/x.conf"' % self.dir, ".include(glob=true) %s/*.conf" % self.dir):
+            out, _ = run_import(self.write("f", line + "\n"))
+            self.assertIn('"iqn.2026-01.com.example:x":\n    auth-group: any', out)
+
+    def test_byte_order_marks(self):
+        """A mark of UTF-8 is skipped; UTF-16 is refused."""
+        for text, word in (("<target iqn.2026-01.com.example:a>\n</target>\n", "tgt"), ('{"targets": []}', "lio"),
+                           ("auth-group a { }\n", "ctl"), ("lun { }\n", "ctl")):
+            with open(self.path("f"), "wb") as f:
+                f.write(text.encode("utf-8-sig"))
+            out, _ = run_import(self.path("f"))
+            self.assertIn("of the format %s\n" % word, out)
+            with open(self.path("f"), "wb") as f:
+                f.write(text.encode("utf-16"))
+            _, err = run_import(self.path("f"), status=1)
+            self.assertIn("f: is UTF-16; convert it", err)
+
+    def test_patterns_are_bounded(self):
+        """A pattern that would look at all files, or at very many names, ends."""
+        for pattern, why in (("/proc/*/*/*/*/*/*/*", "looks at too many files"), ("/" + "{a,b}" * 30, "too many braces"),
+                             ("/{%s}" % ("," * 5000), "too many braces")):
+            _, err = run_import(self.write("f", "include %s\n" % pattern), status=1)
+            self.assertIn(why, err)
+        for i in range(1030):
+            self.write("many%d" % i, "")
+        _, err = run_import(self.write("f", "include %s/many*\n" % self.dir), status=1)
+        self.assertIn("more than 1024 included files", err)
+
     def test_secrets(self):
         name = self.write("f", "<target iqn.2026-01.com.example:a>\nincominguser u secretpass12\n</target>\n")
         _, err = run_import(name)

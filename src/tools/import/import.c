@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/escape.h"
 #include "base/opt.h"
+#include "tools/import/match.h"
 #include "tools/import/model.h"
 
 #define FILE_MAX (16u << 20) /* bytes of one file */
@@ -82,6 +82,23 @@ static const char *read_all(struct pool *p, int fd, char **text, size_t *len)
 	return NULL;
 }
 
+/* Takes a byte order mark off a text. Returns NULL, or why the text is none that
+ * the readers understand. */
+static const char *skip_mark(char **text, size_t *len)
+{
+	const char *t = *text;
+
+	if (*len >= 2 &&
+	    (!memcmp(t, "\xff\xfe", 2) || !memcmp(t, "\xfe\xff", 2)))
+		return "is UTF-16; convert it, for example by iconv -f utf-16 "
+		       "-t utf-8";
+	if (*len >= 3 && !memcmp(t, "\xef\xbb\xbf", 3)) {
+		*text += 3;
+		*len -= 3;
+	}
+	return NULL;
+}
+
 /* Reads a file; an included one must be a regular file. */
 static const char *read_file(struct pool *p, const char *path, bool regular,
 			     char **text, size_t *len)
@@ -101,7 +118,7 @@ static const char *read_file(struct pool *p, const char *path, bool regular,
 	if (!why)
 		why = read_all(p, fd, text, len);
 	close(fd);
-	return why;
+	return why ? why : skip_mark(text, len);
 }
 
 static const char *include_one(struct tree_include *i, const char *path)
@@ -112,26 +129,23 @@ static const char *include_one(struct tree_include *i, const char *path)
 
 	why = read_file(i->in->pool, path, true, &text, &len);
 	if (!why)
-		i->take(i, path, text, len);
+		tree_include_text(i, path, text, len);
 	return why;
 }
 
 /* Includes what a pattern of glob(7) matches, a directory's files included. */
 static const char *include_glob(struct tree_include *i, const char *pattern)
 {
-	const char *why = NULL;
-	glob_t g = { 0 };
-	int err = glob(pattern, GLOB_BRACE, NULL, &g);
+	char **paths;
+	size_t n;
+	const char *why = import_match(i->in->pool, pattern, &paths, &n);
 
-	if (err && err != GLOB_NOMATCH)
-		why = "cannot read the directory";
-	for (size_t n = 0; n < g.gl_pathc && !why && !i->in->error; n++) {
+	for (size_t k = 0; k < n && !why && !i->in->error; k++) {
 		struct stat st;
 
-		if (!stat(g.gl_pathv[n], &st) && S_ISREG(st.st_mode))
-			why = include_one(i, g.gl_pathv[n]);
+		if (!stat(paths[k], &st) && S_ISREG(st.st_mode))
+			why = include_one(i, paths[k]);
 	}
-	globfree(&g);
 	return why;
 }
 
@@ -188,6 +202,8 @@ static enum format format_of_line(const char *line)
 		"controller",
 	};
 
+	if (*line == '.')
+		return FORMAT_CTL; /* a macro of UCL */
 	if (*line == '<' || is_word(line, tgt, ARRAY_LEN(tgt)))
 		return FORMAT_TGT;
 	if (is_word(line, ctl, ARRAY_LEN(ctl)))
@@ -243,8 +259,9 @@ static const char *fill_model(struct import_model *m, const struct command *c,
 			import_lio(m, t);
 		break;
 	case FORMAT_CTL:
-		t = tree_ctl_is_ucl(text, len) ? tree_read_ucl(&in)
-					       : tree_read_ctl(&in);
+		t = tree_ctl_is_ucl(text, len)
+			    ? tree_read_ucl(&in, include_files)
+			    : tree_read_ctl(&in);
 		if (t)
 			import_ctl(m, t);
 		break;

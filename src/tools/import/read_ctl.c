@@ -337,7 +337,8 @@ bool tree_ctl_is_ucl(const char *text, size_t len)
 	bool line;
 
 	while (p < end && *p) {
-		if (*p == '=' || (*p == '{' && words < 2))
+		if (*p == '=' || (*p == '{' && words < 2) ||
+		    (*p == '.' && !words)) /* a macro */
 			return true;
 		if (*p == '#') {
 			while (p < end && *p != '\n')

@@ -12,16 +12,12 @@
 #include "base/escape.h"
 #include "tools/import/tree.h"
 
-#define INCLUDES_MAX  1024 /* files that are included */
-#define INCLUDE_DEPTH 16
-#define LONG_LINE     8192 /* bytes of a line with its continuations */
+#define LONG_LINE 8192 /* bytes of a line with its continuations */
 
 struct reader {
-	struct tree_include include; /* first: include_file gets it back */
-	tree_opener *open;
+	struct tree_include include;	/* first: take_file gets it back */
 	struct tree *stack[TREE_DEPTH]; /* the open blocks, the file first */
 	unsigned depth;
-	unsigned includes, include_depth;
 };
 
 /* The lines of one file: what one line leaves for the next. */
@@ -34,40 +30,9 @@ struct lines {
 
 static bool read_lines(struct reader *r, const char *text, size_t len);
 
-static bool take_file(struct tree_include *i, const char *file,
-		      const char *text, size_t len)
+static bool take_file(struct tree_include *i, const char *text, size_t len)
 {
-	struct reader *r = (struct reader *)(void *)i;
-	const char *outer = i->in->file;
-	bool ok;
-
-	if (r->includes++ == INCLUDES_MAX)
-		return tree_fail(i->in, 0, "more than %d included files",
-				 INCLUDES_MAX);
-	i->in->file = pool_copy(i->in->pool, file, strlen(file));
-	r->include_depth++;
-	ok = read_lines(r, text, len);
-	r->include_depth--;
-	i->in->file = outer;
-	return ok;
-}
-
-static bool include_files(struct reader *r, unsigned line, const char *pattern)
-{
-	struct tree_input *in = r->include.in;
-	const char *why;
-
-	if (r->include_depth == INCLUDE_DEPTH)
-		return tree_fail(in, line,
-				 "include %s: files include each other more "
-				 "than %d levels deep; remove the circle",
-				 pattern, INCLUDE_DEPTH);
-	why = r->open(&r->include, pattern);
-	if (why)
-		return tree_fail(in, line,
-				 "include %s: %s; correct or remove the line",
-				 pattern, why);
-	return !in->error;
+	return read_lines((struct reader *)(void *)i, text, len);
 }
 
 /* The pattern of an include directive, without its quotes; NULL: another
@@ -238,7 +203,7 @@ static bool take_line(struct reader *r, unsigned line, char *s)
 				 "example by iconv -f latin1 -t utf8");
 	pattern = include_pattern(s);
 	if (pattern)
-		return include_files(r, line, pattern);
+		return tree_include(&r->include, line, pattern, true);
 	if (s[0] == '<' && s[strlen(s) - 1] == '>' && s[1] != '>')
 		return take_tag(r, line, s);
 	if (s[0] == '<')
@@ -342,7 +307,7 @@ static bool read_lines(struct reader *r, const char *text, size_t len)
 
 struct tree *tree_read_tgt(struct tree_input *in, tree_opener *open)
 {
-	struct reader r = { .include = { in, take_file }, .open = open };
+	struct reader r = { .include = { in, take_file, open, 0, 0 } };
 	const struct tree *t;
 
 	r.stack[r.depth++] =

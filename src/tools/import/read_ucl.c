@@ -13,6 +13,14 @@ struct reader {
 	const char *p, *end;
 	unsigned line;
 	bool json;
+	struct includer *includer; /* UCL */
+};
+
+/* For the reader of an included file: the object that has the directive. */
+struct includer {
+	struct tree_include include; /* first: take_file gets it back */
+	struct tree *object;
+	unsigned depth;
 };
 
 static struct tree *read_value(struct reader *r, const char *key,
@@ -328,11 +336,6 @@ static char *read_key(struct reader *r)
 		return tree_fail(r->in, r->line, "%s expected, found %s",
 				 r->json ? "a key in quotes or '}'" : "a key",
 				 seen(r));
-	if (*start == '.')
-		return tree_fail(r->in, r->line,
-				 "%.*s: macros are not supported; replace the "
-				 "line by what it stands for",
-				 (int)(r->p - start), start);
 	return pool_copy(r->in->pool, start, (size_t)(r->p - start));
 }
 
@@ -434,66 +437,173 @@ static bool add_pair(struct reader *r, struct tree *t, struct tree *pair,
 	return true;
 }
 
-/* An object after its opening brace, or the whole file at depth 0. */
+/* ---- macros ---- */
+
+/* Takes the parameters of an include macro, "(try=true, glob=true)". False after
+ * an error. */
+static bool read_parameters(struct reader *r, bool *try, bool *glob)
+{
+	while (!take_char(r, ')')) {
+		const char *start = r->p;
+		size_t len;
+
+		while (r->p < r->end && *r->p && !strchr("),\n", *r->p))
+			r->p++;
+		len = (size_t)(r->p - start);
+		if (len == 8 && !strncmp(start, "try=true", len))
+			*try = true;
+		else if (len == 9 && !strncmp(start, "glob=true", len))
+			*glob = true;
+		else if (len)
+			return tree_fail(r->in, r->line,
+					 ".include(%.*s): a parameter other "
+					 "than try=true and glob=true; include "
+					 "the file without it",
+					 (int)len, start);
+		if (r->p == r->end || *r->p == '\n')
+			return tree_fail(r->in, r->line, "')' expected");
+		take_char(r, ',');
+		skip_blanks(r, false);
+	}
+	return true;
+}
+
+/* The name of a macro. False after an error: it is another one than .include. */
+static bool read_macro(struct reader *r, bool *try)
+{
+	const char *start = r->p;
+	size_t len;
+
+	while (r->p < r->end && (isalnum((unsigned char)*r->p) ||
+				 (*r->p && strchr("._-", *r->p))))
+		r->p++;
+	len = (size_t)(r->p - start);
+	*try = len == 12 && !strncmp(start, ".try_include", len);
+	return *try || (len == 8 && !strncmp(start, ".include", len)) ||
+	       tree_fail(r->in, r->line,
+			 "%.*s: this macro is not supported; replace the line "
+			 "by what it stands for",
+			 (int)len, start);
+}
+
+/* An include macro in an object. False after an error. */
+static bool take_macro(struct reader *r, struct tree *object, unsigned depth)
+{
+	struct includer outer, *i = r->includer;
+	unsigned line = r->line;
+	bool try, glob = false, ok;
+	struct tree *name;
+
+	if (!read_macro(r, &try) ||
+	    (take_char(r, '(') && !read_parameters(r, &try, &glob)))
+		return false;
+	skip_blanks(r, false);
+	name = read_value(r, NULL, TREE_DEPTH - 2);
+	if (!name)
+		return false;
+	if (name->kind != TREE_SCALAR || !name->text || *name->text == '=' ||
+	    (!glob && strpbrk(name->text, "*?[{")))
+		return tree_fail(r->in, line,
+				 ".include: not the name of a file; give one, "
+				 "or a pattern with .include(glob=true)");
+	outer = *i;
+	i->object = object;
+	i->depth = depth;
+	ok = tree_include(&i->include, line, name->text, !try);
+	i->object = outer.object;
+	i->depth = outer.depth;
+	return ok;
+}
+
+/* ---- objects and files ---- */
+
+/* The pairs of an object after its opening brace, or of a file. False after an
+ * error. */
+static bool read_pairs(struct reader *r, struct tree *t, unsigned depth,
+		       bool is_top)
+{
+	unsigned n = 0;
+
+	skip_blanks(r, true);
+	if (!is_top && take_char(r, '}'))
+		return true;
+	while (r->p < r->end || !is_top) {
+		if (!r->json && r->p < r->end && *r->p == '.') {
+			if (!take_macro(r, t, depth))
+				return false;
+		} else {
+			struct tree *pair = read_pair(r, depth);
+
+			if (!pair || !add_pair(r, t, pair, n++))
+				return false;
+		}
+		if (!next_pair(r, is_top))
+			break;
+	}
+	if (r->in->error)
+		return false;
+	r->p += !is_top; /* next_pair stopped at '}' */
+	return true;
+}
+
+/* An object after its opening brace. */
 static struct tree *read_object(struct reader *r, const char *key,
 				unsigned depth)
 {
 	struct tree *t = tree_new(r->in->pool, TREE_OBJECT, r->in->file,
 				  r->line, key, NULL);
-	bool is_top = depth == 0;
-	unsigned n = 0;
 
-	skip_blanks(r, true);
-	if (!is_top && take_char(r, '}'))
-		return t;
-	while (r->p < r->end || !is_top) {
-		struct tree *pair = read_pair(r, depth);
-
-		if (!pair || !add_pair(r, t, pair, n++))
-			return NULL;
-		if (!next_pair(r, is_top))
-			break;
-	}
-	if (r->in->error || is_top)
-		return r->in->error ? NULL : t;
-	r->p++; /* next_pair stopped at '}' */
-	return t;
+	return read_pairs(r, t, depth, false) ? t : NULL;
 }
 
-static struct tree *read_file(struct reader *r)
+/* A whole file, whose pairs may be in braces, into the object t. */
+static bool read_file(struct reader *r, struct tree *t, unsigned depth)
 {
-	struct tree *t;
-
 	if (memchr(r->p, '\0', (size_t)(r->end - r->p)))
 		return tree_fail(r->in, 1, "a NUL character; give a text file");
 	skip_blanks(r, true);
-	if (take_char(r, '{'))
-		t = read_object(r, NULL, 1);
-	else if (r->json)
+	if (take_char(r, '{')) {
+		if (!read_pairs(r, t, depth + 1, false))
+			return false;
+	} else if (r->json) {
 		return tree_fail(r->in, r->line, "'{' expected, found %s",
 				 seen(r));
-	else
-		t = read_object(r, NULL, 0);
-	if (!t)
-		return NULL;
+	} else if (!read_pairs(r, t, depth, true)) {
+		return false;
+	}
 	skip_blanks(r, true);
-	if (r->p < r->end)
-		return tree_fail(r->in, r->line,
-				 "the end of the file expected, found %s",
-				 seen(r));
-	return t;
+	return r->p == r->end ||
+	       tree_fail(r->in, r->line,
+			 "the end of the file expected, found %s", seen(r));
+}
+
+static struct tree *new_file(const struct tree_input *in)
+{
+	return tree_new(in->pool, TREE_OBJECT, in->file, 1, NULL, NULL);
 }
 
 struct tree *tree_read_json(struct tree_input *in)
 {
-	struct reader r = { in, in->text, in->text + in->len, 1, true };
+	struct reader r = { in, in->text, in->text + in->len, 1, true, NULL };
+	struct tree *t = new_file(in);
 
-	return read_file(&r);
+	return read_file(&r, t, 0) ? t : NULL;
 }
 
-struct tree *tree_read_ucl(struct tree_input *in)
+static bool take_file(struct tree_include *i, const char *text, size_t len)
 {
-	struct reader r = { in, in->text, in->text + in->len, 1, false };
+	struct includer *in = (struct includer *)(void *)i;
+	struct reader r = { i->in, text, text + len, 1, false, in };
 
-	return read_file(&r);
+	return read_file(&r, in->object, in->depth);
+}
+
+struct tree *tree_read_ucl(struct tree_input *in, tree_opener *open)
+{
+	struct includer includer = { .include = { in, take_file, open, 0, 0 } };
+	struct reader r = { in, in->text, in->text + in->len,
+			    1,	false,	  &includer };
+	struct tree *t = new_file(in);
+
+	return read_file(&r, t, 0) ? t : NULL;
 }

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#define INCLUDES_MAX  1024 /* files that are included */
+#define INCLUDE_DEPTH 16
+
 struct tree *tree_new(struct pool *p, enum tree_kind kind, const char *file,
 		      unsigned line, const char *key, const char *text)
 {
@@ -55,4 +58,41 @@ void *tree_fail(struct tree_input *in, unsigned line, const char *format, ...)
 	va_end(args);
 	in->error = pool_format(in->pool, "%s:%u: %s", in->file, line, text);
 	return NULL;
+}
+
+bool tree_include(struct tree_include *i, unsigned line, const char *pattern,
+		  bool must)
+{
+	const char *why;
+
+	if (i->depth == INCLUDE_DEPTH)
+		return tree_fail(
+			i->in, line,
+			"include %.200s: files include each other more "
+			"than %d levels deep; remove the circle",
+			pattern, INCLUDE_DEPTH);
+	why = i->open(i, pattern);
+	if (why && must)
+		return tree_fail(
+			i->in, line,
+			"include %.200s: %s; correct or remove the line",
+			pattern, why);
+	return !i->in->error;
+}
+
+bool tree_include_text(struct tree_include *i, const char *file,
+		       const char *text, size_t len)
+{
+	const char *outer = i->in->file;
+	bool ok;
+
+	if (i->files++ == INCLUDES_MAX)
+		return tree_fail(i->in, 0, "more than %d included files",
+				 INCLUDES_MAX);
+	i->in->file = pool_copy(i->in->pool, file, strlen(file));
+	i->depth++;
+	ok = i->take(i, text, len);
+	i->depth--;
+	i->in->file = outer;
+	return ok;
 }

@@ -40,18 +40,28 @@ struct tree_input {
 	const char *error;
 };
 
-/* The file, or the files, that an include directive names: a pattern of
- * glob(7). Each of them is passed to take, in order; take returns false after
- * an error. tree_opener returns NULL, or the reason for which there is no file
- * to include; a pattern may match no file. */
+/* What reads the text of an included file into the tree; false after an error. */
 struct tree_include;
-typedef bool tree_taker(struct tree_include *i, const char *file,
-			const char *text, size_t len);
+typedef bool tree_taker(struct tree_include *i, const char *text, size_t len);
+/* Finds the file, or the files, that an include directive names, a pattern of
+ * glob(7), and passes each of them to tree_include_text, in order. Returns NULL, or
+ * the reason for which there is no file to include; a pattern may match no file. */
+typedef const char *tree_opener(struct tree_include *i, const char *pattern);
+
 struct tree_include {
 	struct tree_input *in;
 	tree_taker *take;
+	tree_opener *open;
+	unsigned files, depth; /* included in all, and inside each other */
 };
-typedef const char *tree_opener(struct tree_include *i, const char *pattern);
+
+/* tree_include takes an include directive. must: without the file there is an
+ * error. False after an error. */
+bool tree_include(struct tree_include *i, unsigned line, const char *pattern,
+		  bool must);
+/* tree_include_text takes the text of a file. False after an error. */
+bool tree_include_text(struct tree_include *i, const char *file,
+		       const char *text, size_t len);
 
 /* tree_new returns a node without children. The node and copies of the texts
  * belong to the pool. key and text may be NULL. */
@@ -76,16 +86,16 @@ struct tree *tree_read_tgt(struct tree_input *in, tree_opener *open);
 /* tree_read_json reads JSON (RFC 8259). Returns NULL after an error. */
 struct tree *tree_read_json(struct tree_input *in);
 /* tree_read_ucl reads UCL, the format of libucl: a superset of JSON with
- * "key = value", sections and comments. Macros and variables are refused.
- * Returns NULL after an error. */
-struct tree *tree_read_ucl(struct tree_input *in);
+ * "key = value", sections and comments. Macros other than .include and
+ * .try_include are refused. Returns NULL after an error. */
+struct tree *tree_read_ucl(struct tree_input *in, tree_opener *open);
 /* tree_read_ctl reads the classic syntax of FreeBSD's ctl.conf: keywords with a
  * fixed number of words, and sections in braces. The tree is that of the same
  * configuration in UCL, except that a statement of several words is an array.
  * Returns NULL after an error. */
 struct tree *tree_read_ctl(struct tree_input *in);
 /* tree_ctl_is_ucl returns whether a ctl.conf is in UCL: it has an assignment,
- * or a section without a name. */
+ * a section without a name, or a macro. */
 bool tree_ctl_is_ucl(const char *text, size_t len);
 
 #endif

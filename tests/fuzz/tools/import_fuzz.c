@@ -21,7 +21,7 @@ static const char *open_block(struct tree_include *i, const char *pattern)
 	if (strchr(pattern, '!'))
 		return "refused";
 	if (!strchr(pattern, '*'))
-		i->take(i, pattern, text, sizeof(text) - 1);
+		tree_include_text(i, pattern, text, sizeof(text) - 1);
 	return NULL;
 }
 
@@ -33,7 +33,7 @@ static struct tree *read_tree(struct tree_input *in, uint8_t format)
 	case 1:
 		return tree_read_json(in);
 	case 2:
-		return tree_read_ucl(in);
+		return tree_read_ucl(in, open_block);
 	default:
 		(void)tree_ctl_is_ucl(in->text, in->len);
 		return tree_read_ctl(in);

@@ -27,7 +27,7 @@ static inline const char *open_included(struct tree_include *i,
 		return NULL;
 	if (!included)
 		return "No such file or directory";
-	i->take(i, pattern, included, strlen(included));
+	tree_include_text(i, pattern, included, strlen(included));
 	return NULL;
 }
 
@@ -59,8 +59,9 @@ static inline void import_bytes(struct result *r, const char *format,
 	else if (!strcmp(format, "lio"))
 		t = tree_read_json(&in);
 	else
-		t = tree_ctl_is_ucl(text, len) ? tree_read_ucl(&in)
-					       : tree_read_ctl(&in);
+		t = tree_ctl_is_ucl(text, len)
+			    ? tree_read_ucl(&in, open_included)
+			    : tree_read_ctl(&in);
 	r->error = in.error;
 	assert_int_equal(!t, in.error != NULL);
 	if (!t)

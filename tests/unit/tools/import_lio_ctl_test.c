@@ -402,10 +402,46 @@ static void test_ctl_syntax_errors(void **state)
 	expect_bytes_error("ctl", "debug\0", 6, "F:1: a NUL character");
 	expect_error("ctl", "target { a = <<EOD\nx\nEOD\n}\n",
 		     "F:1: a value of several lines");
-	expect_error("ctl", ".include = \"/x\"\n", "F:1: .include: macros");
+	expect_error("ctl", ".load \"/x\"\n", "F:1: .load: this macro is not");
 	expect_error("ctl", "target {\n a = [ 1 2 ", "F:2: ',' or ']'");
 	expect_error("ctl", "target {\n a = 1\n", "F:3: '}' expected");
 	expect_error("ctl", "target {\n /* a = 1\n", "F:3: a key expected");
+}
+
+/* What a file includes belongs to the object that includes it. */
+static void test_ucl_include(void **state)
+{
+	(void)state;
+	included = "target { \"" IQN "\" { lun { 0 { path = /a } } } }\n";
+	expect("ctl", ".include \"/etc/x\"\n", "luns: {0: disk-0}", NULL);
+	included = "{ lun { 0 { path = /a } }\nfoo = 1\n}\n";
+	expect("ctl",
+	       "target { \"" IQN "\" { alias = A; .include(try=true) /etc/x\n"
+	       "auth-group = no-authentication } }\n",
+	       "alias: A", "luns: {0: disk-0}", "auth-group: any",
+	       "/etc/x:2: target " IQN ": foo: not carried", NULL);
+	expect("ctl", ".include(try=true, glob=true) \"/missing/*\"\n",
+	       "targets: {}", NULL);
+	expect("ctl", ".try_include '/missing'\n", "targets: {}", NULL);
+	expect_error("ctl", "\n.include \"/missing\"\n",
+		     "F:2: include /missing: No such file");
+	included = "target {\n a = \n";
+	expect_error("ctl", ".try_include /bad\n",
+		     "/bad:2: a value is missing");
+	included = ".include /itself\n";
+	expect_error("ctl", ".include(try=true) /itself\n",
+		     "/itself:1: include /itself: files include each other");
+	expect_error("ctl", ".include = \"/x\"\n",
+		     "F:1: .include: not the name");
+	expect_error("ctl", ".include \"/x*\"\n",
+		     "F:1: .include: not the name");
+	expect_error("ctl", ".include [ /x ]\n", "F:1: .include: not the name");
+	expect_error("ctl", ".include(sign=true) \"/x\"\n",
+		     "F:1: .include(sign=true): a parameter other than");
+	expect_error("ctl", ".include(try=true\n", "F:1: ')' expected");
+	/* each is inside the other for ever */
+	included = ".include /a\n.include /a\n";
+	expect_error("ctl", ".include /a\n", "/a:1: include /a: files include");
 }
 
 /* ctld denies access unless the file permits it. */
@@ -520,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_lio_clumsy),
 		cmocka_unit_test(test_ctl_syntaxes_agree),
 		cmocka_unit_test(test_ctl_syntax_errors),
+		cmocka_unit_test(test_ucl_include),
 		cmocka_unit_test(test_ctl_access),
 		cmocka_unit_test(test_ctl_portals),
 		cmocka_unit_test(test_ctl_luns),
