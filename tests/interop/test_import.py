@@ -6,6 +6,7 @@ the numbers that tgt-admin gives LUNs.
 IMPORT=write tests/interop/run.py --build b test_import   writes the expected results of tests/vectors/import
 """
 import glob
+import json
 import os
 import random
 import re
@@ -323,7 +324,7 @@ class CommandLine(Folder):
         for pattern in ("/d/*.conf", "/d", "/d/a.conf\ninclude %s/d/b.conf" % self.dir):
             out, err = run_import(self.write("f", "include %s%s\n" % (self.dir, pattern)))
             self.assertRegex(out, r'(?s)"iqn.2026-01.com.example:a":.*"iqn.2026-01.com.example:b":')
-            self.assertIn("d/b.conf:2: foo:", err)
+            self.assertIn("d/b.conf:2: iqn.2026-01.com.example:b: foo:", err)
 
     def test_include_of_ucl(self):
         with open(self.path("x.conf"), "wb") as f:
@@ -355,6 +356,17 @@ class CommandLine(Folder):
             self.write("many%d" % i, "")
         _, err = run_import(self.write("f", "include %s/many*\n" % self.dir), status=1)
         self.assertIn("more than 1024 included files", err)
+
+    def test_sizes(self):
+        """A file that is longer than its LUN shows more to initiators than before."""
+        sparse(self.path("a.img"), 1 << 20)
+        text = json.dumps({"storage_objects": [{"plugin": "fileio", "name": name, "dev": self.path(name), "size": size, "write_back": True}
+                                               for name, size in (("a.img", 4096), ("b.img", 4096))]})
+        _, err = run_import(self.write("f", text))
+        self.assertIn("a.img: has 1048576 bytes, of which the file gives the LUN 4096", err)
+        self.assertIn("b.img, and 0 more: not compared", err)
+        _, err = run_import(self.write("f", text.replace("4096", "1048576")))
+        self.assertNotIn("has 1048576", err)
 
     def test_secrets(self):
         name = self.write("f", "<target iqn.2026-01.com.example:a>\nincominguser u secretpass12\n</target>\n")

@@ -274,6 +274,41 @@ static const char *fill_model(struct import_model *m, const struct command *c,
 	return in.error;
 }
 
+/* Notes the files that are longer than what the other target serves of them: an
+ * initiator would see the rest. */
+static void check_sizes(struct import_model *m)
+{
+	unsigned missing = 0;
+	const struct import_unit *first = NULL;
+
+	for (const struct import_unit *u = m->units; u; u = u->next) {
+		uint64_t size;
+		struct stat st;
+
+		if (*u->store != '/' || !u->size || !opt_size(u->size, &size) ||
+		    !size)
+			continue;
+		if (stat(u->store, &st)) {
+			first = missing++ ? first : u;
+			continue;
+		}
+		if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > size)
+			import_note(m, u->at,
+				    "%s: has %llu bytes, of which the file "
+				    "gives the LUN %llu; iserd serves all of "
+				    "them: shorten a copy if the rest is not "
+				    "for initiators",
+				    u->store, (unsigned long long)st.st_size,
+				    (unsigned long long)size);
+	}
+	if (missing)
+		import_note(m, first->at,
+			    "size %s of %s, and %u more: not compared, as the "
+			    "file is not here; a LUN of iserd has the size of "
+			    "its file: check that they are the same",
+			    first->size, first->store, missing - 1);
+}
+
 /* Where the secret files will be: an absolute path, for the file of iserd. */
 static int find_secrets(struct import_model *m, const char *dir)
 {
@@ -315,6 +350,7 @@ static int import_file(struct import_model *m, const struct command *c)
 		return 1;
 	}
 	import_check_units(m);
+	check_sizes(m);
 	import_name_secrets(m);
 	if (c->secrets && import_write_secrets(m))
 		return 1;

@@ -10,73 +10,6 @@
 /* The scope of the targets, by their names. */
 static const char by_name;
 
-static const struct lio_usual tpg_attributes[] = {
-	{ "authentication", NULL },
-	{ "cache_dynamic_acls", NULL },
-	{ "default_cmdsn_depth", "64" },
-	{ "default_erl", "0" },
-	{ "demo_mode_discovery", NULL },
-	{ "demo_mode_write_protect", NULL },
-	{ "fabric_prot_type", "0" },
-	{ "generate_node_acls", NULL },
-	{ "login_keys_workaround", NULL },
-	{ "login_timeout", "15" },
-	{ "netif_timeout", NULL },
-	{ "prod_mode_write_protect", "0" },
-	{ "t10_pi", "0" },
-	{ "tpg_enabled_sendtargets", "1" },
-};
-
-static const struct lio_usual tpg_parameters[] = {
-	{ "AuthMethod", NULL },
-	{ "DataDigest", NULL },
-	{ "DataPDUInOrder", "Yes" },
-	{ "DataSequenceInOrder", "Yes" },
-	{ "DefaultTime2Retain", "20" },
-	{ "DefaultTime2Wait", "2" },
-	{ "ErrorRecoveryLevel", "0" },
-	{ "FirstBurstLength", "65536" },
-	{ "HeaderDigest", NULL },
-	{ "IFMarkInt", NULL },
-	{ "IFMarker", NULL },
-	{ "ImmediateData", "Yes" },
-	{ "InitialR2T", "Yes" },
-	{ "MaxBurstLength", "262144" },
-	{ "MaxConnections", "1" },
-	{ "MaxOutstandingR2T", "1" },
-	{ "MaxRecvDataSegmentLength", "8192" },
-	{ "MaxXmitDataSegmentLength", "262144" },
-	{ "OFMarkInt", NULL },
-	{ "OFMarker", NULL },
-	{ "TargetAlias", "LIO Target" },
-};
-
-/* Notes each member of an object whose value is not the usual one. */
-void lio_note_unusual(struct lio *l, const struct tree *object,
-		      const char *owner, const struct lio_usual *rows, size_t n)
-{
-	if (!object || object->kind != TREE_OBJECT)
-		return;
-	for (const struct tree *c = object->first; c; c = c->next) {
-		const struct lio_usual *row = NULL;
-
-		for (size_t i = 0; i < n && !row; i++)
-			if (!strcmp(rows[i].key, c->key))
-				row = &rows[i];
-		if (c->kind != TREE_SCALAR || !c->text)
-			continue;
-		if (row && (!row->value || !strcmp(row->value, c->text)))
-			continue;
-		if (row && !strcmp(c->key, "TargetAlias"))
-			continue; /* carried over */
-		import_note(l->m, c,
-			    "%s: %s %s: not carried over: iserd has no such "
-			    "setting, or negotiates it; nothing to do unless "
-			    "an initiator depends on it",
-			    owner, c->key, c->text);
-	}
-}
-
 bool lio_is_on(const char *text)
 {
 	return text && (!strcmp(text, "1") || !strcmp(text, "true"));
@@ -133,12 +66,19 @@ static void take_luns(struct lio *l, struct import_target *t,
 	for (const struct tree *c = lio_children(tpg, "luns"); c; c = c->next) {
 		unsigned long number;
 		struct import_unit *u;
+		struct import_lun *lun;
+		bool is_fixed;
+
+		import_settings(l->m, c, t->name, &import_lio_tables[LIO_LUN]);
 
 		if (!lio_index(l, c, "index", &number))
 			continue;
-		u = lio_unit_of(l, c, number);
-		if (u)
-			import_lun_add(l->m, &t->luns, c, number, u, read_only);
+		u = lio_unit_of(l, c, number, &is_fixed);
+		lun = u ? import_lun_add(l->m, &t->luns, c, number, u,
+					 read_only || is_fixed)
+			: NULL;
+		if (lun)
+			lun->is_fixed = is_fixed;
 	}
 }
 
@@ -186,21 +126,39 @@ static bool is_same_tpg(struct lio *l, const struct tree *a,
 	       of_a.mapped_read_only == of_b.mapped_read_only;
 }
 
+/* Whether a key of negotiation offers digests only: "CRC32C". */
+static bool demands_digest(const struct tree *parameters, const char *key)
+{
+	const char *text = tree_text(parameters, key);
+
+	return text && strcasestr(text, "CRC32C") && !strcasestr(text, "None");
+}
+
+/* What initiators can negotiate: the least of all TPGs for connections, the most
+ * for error recovery, which one field of iserd has for all targets. */
+static void take_parameters(struct lio *l, struct import_target *t,
+			    const struct tree *tpg)
+{
+	const struct tree *p = tree_find(tpg, "parameters");
+	const char *alias = tree_text(p, "TargetAlias");
+
+	import_settings(l->m, p, t->name,
+			&import_lio_tables[LIO_TPG_PARAMETERS]);
+	if (!t->alias && alias && *alias && strcmp(alias, "LIO Target") != 0)
+		t->alias = alias;
+	import_max_connections(l->m, t, tree_find(p, "MaxConnections"));
+	import_recovery_level(l->m, t, tree_find(p, "ErrorRecoveryLevel"));
+	if (demands_digest(p, "HeaderDigest") ||
+	    demands_digest(p, "DataDigest"))
+		import_demand_digests(l->m, t, p);
+}
+
 /* The first TPG gives the LUNs and the access rules. */
 static void take_first_tpg(struct lio *l, struct import_target *t,
 			   const struct tree *tpg, struct lio_access access)
 {
-	const struct tree *attributes = tree_find(tpg, "attributes");
-	const struct tree *parameters = tree_find(tpg, "parameters");
-	const char *alias = tree_text(parameters, "TargetAlias");
 	bool read_only = access.demo && access.demo_read_only;
 
-	lio_note_unusual(l, attributes, t->name, tpg_attributes,
-			 ARRAY_LEN(tpg_attributes));
-	lio_note_unusual(l, parameters, t->name, tpg_parameters,
-			 ARRAY_LEN(tpg_parameters));
-	if (alias && *alias && strcmp(alias, "LIO Target") != 0)
-		t->alias = alias;
 	take_luns(l, t, tpg, read_only);
 	if (read_only && t->luns.n)
 		import_note(l->m, tpg,
@@ -236,6 +194,7 @@ static void take_tpg(struct lio *l, struct import_target *t,
 {
 	const char *tag = lio_text_or(tpg, "tag", "?");
 
+	import_settings(l->m, tpg, t->name, &import_lio_tables[LIO_TPG]);
 	if (!lio_flag(l, tpg, "enable", true, false)) {
 		import_note(l->m, tpg,
 			    "target %s: TPG %s: left out: it is not enabled; "
@@ -256,6 +215,9 @@ static void take_tpg(struct lio *l, struct import_target *t,
 			    t->name, tag, lio_text_or(*first, "tag", "?"));
 		return;
 	}
+	import_settings(l->m, tree_find(tpg, "attributes"), t->name,
+			&import_lio_tables[LIO_TPG_ATTRIBUTES]);
+	take_parameters(l, t, tpg);
 	lio_take_portals(l, t, tpg);
 }
 
@@ -319,6 +281,9 @@ static void take_target(struct lio *l, const struct tree *target)
 	t = new_target(l, target, name);
 	if (!t)
 		return;
+	import_settings(l->m, target, name, &import_lio_tables[LIO_TARGET]);
+	import_settings(l->m, tree_find(target, "parameters"), name,
+			&import_lio_tables[LIO_TARGET_PARAMETERS]);
 	take_tpgs(l, t, target);
 	if (!t->luns.n)
 		import_note(l->m, target,
@@ -352,6 +317,7 @@ void import_lio(struct import_model *m, const struct tree *file)
 {
 	struct lio l = { .m = m };
 
+	import_settings(m, file, "the file", &import_lio_tables[LIO_FILE]);
 	lio_take_storages(&l, file);
 	for (const struct tree *t = lio_children(file, "targets"); t;
 	     t = t->next)

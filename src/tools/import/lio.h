@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "tools/import/model.h"
+#include "tools/import/settings.h"
 
 struct lio_place;
 
@@ -39,27 +39,14 @@ const struct tree *lio_children(const struct tree *t, const char *key);
 bool lio_index(struct lio *l, const struct tree *t, const char *key,
 	       unsigned long *v);
 
-/* ---- attributes and parameters ---- */
-
-/* An attribute, and the value that means the same as iserd's behaviour;
- * NULL: any value. */
-struct lio_usual {
-	const char *key, *value;
-};
-
-/* lio_note_unusual notes each member of an object whose value is not the usual
- * one. */
-void lio_note_unusual(struct lio *l, const struct tree *object,
-		      const char *owner, const struct lio_usual *rows,
-		      size_t n);
-
 /* ---- the parts ---- */
 
 /* lio_take_storages makes a backstore of each storage object of the file. */
 void lio_take_storages(struct lio *l, const struct tree *file);
-/* lio_unit_of returns the backstore of a LUN of a TPG; NULL after a note. */
+/* lio_unit_of returns the backstore of a LUN of a TPG, and whether its storage
+ * object is read-only; NULL after a note. */
 struct import_unit *lio_unit_of(struct lio *l, const struct tree *lun,
-				unsigned long number);
+				unsigned long number, bool *read_only);
 /* What the attributes of a TPG permit. */
 struct lio_access {
 	bool demo; /* initiators without an ACL may log in */

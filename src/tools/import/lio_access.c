@@ -33,6 +33,9 @@ static void take_map(struct lio *l, struct import_target *t,
 		unsigned long number, tpg_lun;
 		const struct import_lun *of;
 
+		import_settings(l->m, c, initiator,
+				&import_lio_tables[LIO_MAPPED_LUN]);
+
 		if (!lio_index(l, c, "index", &number) ||
 		    !lio_index(l, c, "tpg_lun", &tpg_lun))
 			continue;
@@ -44,8 +47,9 @@ static void take_map(struct lio *l, struct import_target *t,
 				    number, initiator, tpg_lun);
 		else
 			import_lun_add(l->m, luns, c, number, of->unit,
-				       lio_flag(l, c, "write_protect",
-						read_only, true));
+				       of->is_fixed ||
+					       lio_flag(l, c, "write_protect",
+							read_only, true));
 	}
 	if (!is_whole_map(l->m, luns, &t->luns))
 		import_map_add(l->m, t, initiator)->luns = *luns;
@@ -89,12 +93,22 @@ static bool attribute_of(struct lio *l, const struct tree *object,
 	return narrow;
 }
 
+/* Whether AuthMethod, with which initiators negotiate, has no None. */
+static bool offers_chap_only(const struct tree *tpg)
+{
+	const char *text =
+		tree_text(tree_find(tpg, "parameters"), "AuthMethod");
+
+	return text && !strcasestr(text, "None");
+}
+
 struct lio_access lio_access_of(struct lio *l, const struct tree *tpg)
 {
 	return (struct lio_access){
 		.demo = attribute_of(l, tpg, "generate_node_acls", false,
 				     false),
-		.chap = attribute_of(l, tpg, "authentication", true, true),
+		.chap = attribute_of(l, tpg, "authentication", true, true) ||
+			offers_chap_only(tpg),
 		.demo_read_only = attribute_of(
 			l, tpg, "demo_mode_write_protect", true, true),
 		.mapped_read_only = attribute_of(
@@ -192,6 +206,9 @@ static bool take_acls(struct lio *l, struct import_target *t,
 
 		if (!name)
 			continue;
+		import_settings(l->m, c, name, &import_lio_tables[LIO_ACL]);
+		import_settings(l->m, tree_find(c, "attributes"), name,
+				&import_lio_tables[LIO_ACL_ATTRIBUTES]);
 		if (pool_get(&l->m->pool, tpg, name)) {
 			import_note(l->m, c,
 				    "ACL of %s: there are two of them; the "
@@ -232,8 +249,11 @@ const struct import_auth *lio_take_discovery(struct lio *l,
 		const char *secret = tree_text(f, "discovery_password");
 		struct import_auth *a;
 
-		if (strcmp(lio_text_or(f, "name", ""), "iscsi") != 0 ||
-		    !lio_flag(l, f, "discovery_enable_auth", false, true))
+		if (strcmp(lio_text_or(f, "name", ""), "iscsi") != 0)
+			continue;
+		import_settings(l->m, f, "fabric module iscsi",
+				&import_lio_tables[LIO_FABRIC]);
+		if (!lio_flag(l, f, "discovery_enable_auth", false, true))
 			continue;
 		a = import_auth_new(l->m, "discovery");
 		a->by_account = true;

@@ -10,6 +10,9 @@ struct lio_place {
 	const char *address;
 	struct import_target **users;
 	unsigned n, size, index;
+	/* iSER: for all of them, for one */
+	bool is_iser, wants_iser;
+	const struct tree *at;
 	struct import_portal *portal;
 };
 
@@ -32,7 +35,8 @@ static const char *listen_address(struct lio *l, const struct tree *portal)
 	return address;
 }
 
-static struct lio_place *find_place(struct lio *l, const char *address)
+static struct lio_place *find_place(struct lio *l, const char *address,
+				    const struct tree *at)
 {
 	struct lio_place *p = pool_get(&l->m->pool, &by_address, address);
 
@@ -40,6 +44,8 @@ static struct lio_place *find_place(struct lio *l, const char *address)
 		return p;
 	p = pool_alloc(&l->m->pool, sizeof(*p));
 	p->address = address;
+	p->at = at;
+	p->is_iser = true;
 	p->index = l->nplaces++;
 	pool_put(&l->m->pool, &by_address, address, p);
 	if (l->last_place)
@@ -50,9 +56,14 @@ static struct lio_place *find_place(struct lio *l, const char *address)
 	return p;
 }
 
-static void use_place(struct lio *l, struct lio_place *p,
-		      struct import_target *t)
+static void use_place(struct lio *l, struct import_target *t,
+		      const char *address, const struct tree *portal)
 {
+	struct lio_place *p = find_place(l, address, portal);
+	bool is_iser = lio_flag(l, portal, "iser", false, false);
+
+	p->is_iser &= is_iser;
+	p->wants_iser |= is_iser;
 	if (p->n && p->users[p->n - 1] == t)
 		return;
 	if (p->n == p->size) {
@@ -75,8 +86,16 @@ void lio_take_portals(struct lio *l, struct import_target *t,
 	     c = c->next) {
 		const char *address = listen_address(l, c);
 
+		import_settings(l->m, c, t->name,
+				&import_lio_tables[LIO_PORTAL]);
 		if (address)
-			use_place(l, find_place(l, address), t);
+			use_place(l, t, address, c);
+		/* such a socket of Linux accepts IPv4, too */
+		if (address && !strncmp(address, "[::]:", 5))
+			use_place(l, t,
+				  pool_format(&l->m->pool, "0.0.0.0:%s",
+					      address + 5),
+				  c);
 		if (lio_is_on(tree_text(c, "offload")))
 			import_note(l->m, c,
 				    "portal %s: offload is not "
@@ -86,7 +105,8 @@ void lio_take_portals(struct lio *l, struct import_target *t,
 	}
 }
 
-/* Places with the same users next to each other, in the order of the file. */
+/* Places with the same users and transports next to each other, in the order of
+ * the file. */
 static int compare_places(const void *a, const void *b)
 {
 	const struct lio_place *x = *(struct lio_place *const *)a;
@@ -95,6 +115,8 @@ static int compare_places(const void *a, const void *b)
 
 	if (x->n != y->n)
 		return x->n < y->n ? -1 : 1;
+	if (x->is_iser != y->is_iser)
+		return x->is_iser ? 1 : -1;
 	if (x->n)
 		order = memcmp(x->users, y->users, x->n * sizeof(*x->users));
 	return order ? order : x->index < y->index ? -1 : 1;
@@ -102,7 +124,7 @@ static int compare_places(const void *a, const void *b)
 
 static bool same_users(const struct lio_place *a, const struct lio_place *b)
 {
-	return a->n == b->n &&
+	return a->n == b->n && a->is_iser == b->is_iser &&
 	       !memcmp(a->users, b->users, a->n * sizeof(*a->users));
 }
 
@@ -125,24 +147,40 @@ static struct lio_place **first_places(struct lio *l)
 	return firsts;
 }
 
-/* Addresses that the same targets use become one portal group. */
+/* A portal of LIO has TCP, and iSER if it says so. An address of iserd has the
+ * same transports for all targets. */
+static struct import_portal *new_portal(struct import_model *m,
+					const struct lio_place *p,
+					const struct import_auth *discovery)
+{
+	struct import_portal *portal = import_portal_new(
+		m, pool_format(&m->pool, "portal%u", m->last_tag + 1));
+
+	portal->discovery_auth = discovery;
+	portal->transport = p->is_iser ? "tcp, iser" : "tcp";
+	return portal;
+}
+
 void lio_make_portals(struct lio *l, const struct import_auth *discovery)
 {
 	struct lio_place **firsts = first_places(l);
-	struct import_model *m = l->m;
 
 	for (struct lio_place *p = l->places; p; p = p->next) {
 		struct lio_place *first = firsts[p->index];
 
+		if (p->wants_iser && !p->is_iser)
+			import_note(l->m, p->at,
+				    "portal %s: iSER is left out, as not all "
+				    "targets of this address have it; set "
+				    "transport of the portal group if they "
+				    "may",
+				    p->address);
 		if (first == p) {
-			p->portal = import_portal_new(
-				m, pool_format(&m->pool, "portal%u",
-					       m->last_tag + 1));
-			p->portal->discovery_auth = discovery;
+			p->portal = new_portal(l->m, p, discovery);
 			for (unsigned i = 0; i < p->n; i++)
-				import_texts_add(m, &p->users[i]->portals,
+				import_texts_add(l->m, &p->users[i]->portals,
 						 p->portal->name);
 		}
-		import_portal_listen(m, first->portal, p->address);
+		import_portal_listen(l->m, first->portal, p->address);
 	}
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/opt.h"
 #include "iscsi/names.h"
 
 const struct import_auth import_any = { .name = "any" };
@@ -30,6 +29,8 @@ void import_note(struct import_model *m, const struct tree *at,
 	key = pool_format(&m->pool, "%s:%u: %s", at->file, at->line, text);
 	if (pool_get(&m->pool, &by_note, key))
 		return;
+	if (m->nnotes++ >= IMPORT_NOTES_MAX)
+		return;
 	n = pool_alloc(&m->pool, sizeof(*n));
 	pool_put(&m->pool, &by_note, key, n);
 	n->file = at->file;
@@ -40,7 +41,6 @@ void import_note(struct import_model *m, const struct tree *at,
 	else
 		m->notes = n;
 	m->last_note = n;
-	m->nnotes++;
 }
 
 void import_texts_add(struct import_model *m, struct import_texts *list,
@@ -359,7 +359,7 @@ const char *import_listen(struct import_model *m, const char *address,
 		ip[strlen(ip) - 1] = '\0';
 		ip++;
 	}
-	if (!import_number(port, 65535, &number))
+	if (!import_number(port, 65535, &number) || !number)
 		return NULL;
 	if (inet_pton(AF_INET, ip, binary) == 1)
 		return pool_format(&m->pool, "%s:%lu", ip, number);
@@ -501,9 +501,11 @@ const struct import_lun *import_lun_find(const struct import_model *m,
 	return pool_get(&m->pool, luns, key);
 }
 
-bool import_lun_add(struct import_model *m, struct import_luns *luns,
-		    const struct tree *at, unsigned long number,
-		    const struct import_unit *unit, bool read_only)
+struct import_lun *import_lun_add(struct import_model *m,
+				  struct import_luns *luns,
+				  const struct tree *at, unsigned long number,
+				  const struct import_unit *unit,
+				  bool read_only)
 {
 	const char *unit_key = pool_format(&m->pool, "u%s", unit->name);
 	struct import_lun *l = pool_get(&m->pool, luns, unit_key);
@@ -524,7 +526,7 @@ bool import_lun_add(struct import_model *m, struct import_luns *luns,
 			    "serve it once",
 			    number, unit->store, l->number);
 	if (l || number > IMPORT_LUN_MAX || import_lun_find(m, luns, number))
-		return false;
+		return NULL;
 	l = pool_alloc(&m->pool, sizeof(*l));
 	l->number = (unsigned)number;
 	l->unit = unit;
@@ -532,7 +534,7 @@ bool import_lun_add(struct import_model *m, struct import_luns *luns,
 	insert_lun(luns, l);
 	pool_put(&m->pool, luns, pool_format(&m->pool, "%lu", number), l);
 	pool_put(&m->pool, luns, unit_key, l);
-	return true;
+	return l;
 }
 
 struct import_map *import_map_add(struct import_model *m,
@@ -548,98 +550,4 @@ struct import_map *import_map_add(struct import_model *m,
 		t->maps = map;
 	t->last_map = map;
 	return map;
-}
-
-/* ---- values ---- */
-
-bool import_number(const char *text, unsigned long max, unsigned long *v)
-{
-	bool is_hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-	const char *digits = is_hex ? text + 2 : text;
-	unsigned long value;
-	char *end;
-
-	if (!isxdigit((unsigned char)*digits) || strlen(digits) > 10)
-		return false;
-	value = strtoul(digits, &end, is_hex ? 16 : 10);
-	if (*end || value > max)
-		return false;
-	*v = value;
-	return true;
-}
-
-const char *import_memory(struct import_model *m, const struct tree *at,
-			  const char *kind, const char *size)
-{
-	uint64_t bytes;
-
-	if (size && opt_size(size, &bytes) && bytes && bytes % 4096 == 0)
-		return pool_format(&m->pool, "%s:%s", kind, size);
-	import_note(m, at,
-		    "size %s: the ramdisk is left out: not a multiple of 4096 "
-		    "bytes; give another size",
-		    size ? size : "?");
-	return NULL;
-}
-
-void import_block_size(struct import_model *m, struct import_unit *u,
-		       const struct tree *at, const char *text)
-{
-	unsigned long size;
-
-	if (import_number(text, 65536, &size) && (size == 512 || size == 4096))
-		u->block_size = (unsigned)size;
-	else
-		import_note(m, at,
-			    "block size %s of %s: not carried over: iserd has "
-			    "blocks of 512 and 4096 bytes; choose one of them, "
-			    "and copy the data if initiators depend on it",
-			    text, u->store);
-}
-
-void import_no_write_through(struct import_model *m, const struct tree *at,
-			     const char *store)
-{
-	import_note(m, at,
-		    "write cache of %s: not carried over: iserd has a write "
-		    "cache, which initiators flush; to do without, clear WCE "
-		    "at an initiator (sdparm --clear=WCE), with state in the "
-		    "section daemon",
-		    store);
-}
-
-/* Cuts a text to the length of its field; blanks and letters of ASCII only. */
-static const char *check_identity(struct import_model *m,
-				  const struct import_unit *u, const char *what,
-				  const char *text, size_t max)
-{
-	size_t len = text ? strlen(text) : 0;
-
-	if (!len)
-		return NULL;
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] > '~') {
-			import_note(m, u->at,
-				    "%s %s of %s: not carried over: not ASCII; "
-				    "choose another one",
-				    what, text, u->name);
-			return NULL;
-		}
-	if (len <= max)
-		return text;
-	import_note(m, u->at,
-		    "%s %s of %s: cut to %zu characters, the length of its "
-		    "field; nothing to do",
-		    what, text, u->name, max);
-	return pool_copy(&m->pool, text, max);
-}
-
-void import_check_units(struct import_model *m)
-{
-	for (struct import_unit *u = m->units; u; u = u->next) {
-		u->vendor = check_identity(m, u, "vendor", u->vendor, 8);
-		u->product = check_identity(m, u, "product", u->product, 16);
-		u->revision = check_identity(m, u, "revision", u->revision, 4);
-		u->serial = check_identity(m, u, "serial", u->serial, 36);
-	}
 }

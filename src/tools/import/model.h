@@ -17,13 +17,13 @@
 #define IMPORT_LUN_MAX	   16383u
 #define IMPORT_TARGETS_MAX 4096u
 #define IMPORT_UNITS_MAX   16384u
+#define IMPORT_NOTES_MAX   10000u
 #define IMPORT_SECRET_MIN  12u /* bytes that iserd takes as a CHAP secret */
 #define IMPORT_SECRET_MAX  128u
 #define IMPORT_SECRETS_DIR "/etc/iserd/secrets"
 
 enum import_cache {
 	CACHE_DEFAULT,
-	CACHE_WRITE_BACK,
 	CACHE_WRITE_THROUGH
 };
 enum import_bool {
@@ -53,6 +53,8 @@ struct import_unit {
 	unsigned block_size;				  /* 0: the default */
 	const char *serial, *vendor, *product, *revision; /* or NULL */
 	enum import_bool rotational;
+	enum import_cache cache;
+	const char *size; /* that the file gives; NULL: it does not */
 };
 
 /* A name and a secret of CHAP. */
@@ -82,6 +84,7 @@ struct import_portal {
 	const char *name;
 	unsigned tag;
 	struct import_texts listen;
+	const char *transport; /* words, or NULL: the default */
 	const char *discovery; /* a word, or NULL: the default */
 	const struct import_auth *discovery_auth; /* NULL: any */
 };
@@ -91,6 +94,7 @@ struct import_lun {
 	unsigned number;
 	const struct import_unit *unit;
 	bool read_only;
+	bool is_fixed; /* read-only for each initiator, whatever its map says */
 };
 
 /* A map of LUNs, in the order of their numbers. */
@@ -115,6 +119,9 @@ struct import_target {
 	struct import_luns luns;
 	struct import_map *maps, *last_map;
 	bool prefers_digests;
+	unsigned max_connections;      /* 0: the default */
+	unsigned long number;	       /* for iser-tgtadm; 0: the default */
+	struct import_texts redirects; /* addresses */
 };
 
 struct import_note {
@@ -133,8 +140,9 @@ struct import_model {
 	struct import_portal *portals, *last_portal;
 	struct import_target *targets, *last_target;
 	unsigned nunits, ntargets, last_tag;
+	unsigned recovery_level; /* ErrorRecoveryLevel of all targets */
 	struct import_note *notes, *last_note;
-	unsigned nnotes;
+	unsigned nnotes; /* also those after IMPORT_NOTES_MAX, which are lost */
 };
 
 /* import_any and import_none are the built-in auth groups. */
@@ -210,11 +218,13 @@ struct import_target *import_target_new(struct import_model *m,
 					const char *name);
 /* import_target_drop takes a target that cannot be served off the list. */
 void import_target_drop(struct import_model *m, struct import_target *t);
-/* import_lun_add adds a LUN to a map. Returns false, after a note, if the
+/* import_lun_add adds a LUN to a map, and returns it. NULL, after a note: the
  * number or the unit is in the map already or the number is too large. */
-bool import_lun_add(struct import_model *m, struct import_luns *luns,
-		    const struct tree *at, unsigned long number,
-		    const struct import_unit *unit, bool read_only);
+struct import_lun *import_lun_add(struct import_model *m,
+				  struct import_luns *luns,
+				  const struct tree *at, unsigned long number,
+				  const struct import_unit *unit,
+				  bool read_only);
 /* import_lun_find returns the LUN of a map, or NULL. The map must be at the place
  * where import_lun_add found it. */
 const struct import_lun *import_lun_find(const struct import_model *m,
@@ -236,10 +246,25 @@ const char *import_memory(struct import_model *m, const struct tree *at,
 void import_block_size(struct import_model *m, struct import_unit *u,
 		       const struct tree *at, const char *text);
 
-/* import_no_write_through notes that a unit of the file has no volatile write
- * cache. */
-void import_no_write_through(struct import_model *m, const struct tree *at,
-			     const char *store);
+/* import_path returns "store:" for a path after a prefix, or NULL after a note: the
+ * path is missing or not absolute, and might be another kind of store. */
+const char *import_path(struct import_model *m, const struct tree *at,
+			const char *prefix, const char *path);
+/* import_rbd returns "store:" for an image of Ceph, "POOL/IMAGE;conf=FILE;id=NAME"
+ * with any number of options, or NULL after a note. */
+const char *import_rbd(struct import_model *m, const struct tree *at,
+		       const char *image);
+/* The next three take a key of negotiation (RFC 7143 §13); at NULL: the file does
+ * not have it.
+ * import_max_connections sets MaxConnections of a target, if it is less than
+ * before; import_recovery_level raises ErrorRecoveryLevel, which is one for all
+ * targets; import_demand_digests is for a target that accepts CRC32C only. */
+void import_max_connections(struct import_model *m, struct import_target *t,
+			    const struct tree *at);
+void import_recovery_level(struct import_model *m, struct import_target *t,
+			   const struct tree *at);
+void import_demand_digests(struct import_model *m, struct import_target *t,
+			   const struct tree *at);
 /* import_check_units cuts the identities that are longer than the fields of
  * INQUIRY, with a note. */
 void import_check_units(struct import_model *m);

@@ -1,99 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * tgt.c: what targets.conf (targets.conf(5)) means to tgt-admin, as a
- * configuration of iserd. The LUNs get the numbers that tgt-admin gives them:
- * from 1 on, backing-store before direct-store, each in the order of the paths.
- */
-#include <stdlib.h>
-#include <string.h>
+/* tgt.c: what targets.conf (targets.conf(5)) means to tgt-admin, as a configuration
+ * of iserd. */
+#include <strings.h>
 
-#include "base/bytes.h"
-#include "tools/import/model.h"
+#include "daemon/fields.h"
+#include "tools/import/tgt.h"
 
-/* A store of a target: a directive, or a block with options. */
-struct store {
-	const struct tree *node;
-	bool is_direct;
+/* The portal groups: tgtd listens at port 3260 of all addresses for each driver. */
+struct tgt {
+	struct import_model *m;
+	const char *driver; /* of a target that does not name one */
+	bool has_tcp, has_iser;
+	bool is_restricted; /* iSNS says which initiators may log in */
+	struct import_portal *portal, *iser;
 };
 
-/* A directive that iserd does not need, or does not have, and what the
- * administrator can do about it. */
-struct refusal {
-	const char *key, *why;
-};
+/* The scope of the numbers of targets. */
+static const char by_number;
 
-static const struct refusal global_refusals[] = {
-	{ "control-port", "iserd has a control socket; give its path as "
-			  "control in the section daemon" },
-	{ "ignore-errors", "iserd applies all of a configuration or nothing; "
-			   "nothing to do" },
-	{ "iSNS", "iserd does not register with iSNS; use SendTargets" },
-	{ "iSNSServerIP",
-	  "iserd does not register with iSNS; use SendTargets" },
-	{ "iSNSServerPort",
-	  "iserd does not register with iSNS; use SendTargets" },
-	{ "iSNSAccessControl",
-	  "iserd does not ask iSNS; give initiators in an auth group" },
-};
-
-static const char negotiated[] =
-	"iserd negotiates this key with each initiator; nothing to do";
-static const char own_pages[] =
-	"iserd reports its own values; nothing to do unless an initiator "
-	"depends on this one";
-
-static const struct refusal target_refusals[] = {
-	{ "controller_tid", "iserd has no target numbers and no controller "
-			    "LUN; nothing to do" },
-	{ "MaxRecvDataSegmentLength", negotiated },
-	{ "MaxXmitDataSegmentLength", negotiated },
-	{ "InitialR2T", negotiated },
-	{ "MaxOutstandingR2T", negotiated },
-	{ "ImmediateData", negotiated },
-	{ "FirstBurstLength", negotiated },
-	{ "MaxBurstLength", negotiated },
-	{ "DataPDUInOrder", negotiated },
-	{ "DataSequenceInOrder", negotiated },
-	{ "ErrorRecoveryLevel", negotiated },
-	{ "IFMarker", negotiated },
-	{ "OFMarker", negotiated },
-	{ "DefaultTime2Wait", negotiated },
-	{ "DefaultTime2Retain", negotiated },
-	{ "OFMarkInt", negotiated },
-	{ "IFMarkInt", negotiated },
-	{ "MaxConnections", negotiated },
-};
-
-static const struct refusal store_refusals[] = {
-	{ "scsi_id", own_pages },
-	{ "sense_format", "iserd follows the mode page that the initiator "
-			  "sets; nothing to do" },
-	{ "mode_page", own_pages },
-	{ "params", "iserd does not have these parameters; see iserd(8) for "
-		    "those of a backstore" },
-	{ "path", "iserd does not have this parameter; nothing to do" },
-	{ "lbppbe", own_pages },
-	{ "la_lba", own_pages },
-	{ "optimal_xfer_gran", own_pages },
-	{ "optimal_xfer_len", own_pages },
-	{ "bsopts", "iserd has no such backing store; nothing to do" },
-};
-
-static bool is_refused(struct import_model *m, const struct tree *t,
-		       const struct refusal *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(list[i].key, t->key)) {
-			import_note(m, t, "%s %s: not carried over: %s", t->key,
-				    t->text, list[i].why);
-			return true;
-		}
-	return false;
-}
-
-static bool is_key(const struct tree *t, const char *key)
+bool tgt_is_key(const struct tree *t, const char *key)
 {
 	return !strcmp(t->key, key);
+}
+
+bool tgt_is_store(const struct tree *t)
+{
+	return tgt_is_key(t, "backing-store") || tgt_is_key(t, "direct-store");
 }
 
 /* ---- access ---- */
@@ -139,7 +71,8 @@ static bool has_all_addresses(const struct tree *block)
 	bool has_some = false;
 
 	for (const struct tree *c = block->first; c; c = c->next) {
-		if (c->kind != TREE_SCALAR || !is_key(c, "initiator-address"))
+		if (c->kind != TREE_SCALAR ||
+		    !tgt_is_key(c, "initiator-address"))
 			continue;
 		if (!strcmp(c->text, "ALL"))
 			return true;
@@ -181,413 +114,222 @@ static void take_access(struct import_model *m, struct import_target *t,
 	for (const struct tree *c = block->first; c; c = c->next) {
 		if (c->kind != TREE_SCALAR)
 			continue;
-		if (is_key(c, "incominguser"))
+		if (tgt_is_key(c, "incominguser"))
 			take_account(m, a, c, false);
-		else if (is_key(c, "outgoinguser"))
+		else if (tgt_is_key(c, "outgoinguser"))
 			take_account(m, a, c, true);
-		else if (is_key(c, "initiator-address") && !all)
+		else if (tgt_is_key(c, "initiator-address") && !all)
 			import_auth_address(m, a, c, c->text);
-		else if (is_key(c, "initiator-name"))
+		else if (tgt_is_key(c, "initiator-name"))
 			take_name(m, a, c, all);
 	}
 	t->auth = import_auth_done(m, block, a);
 }
 
-/* ---- stores ---- */
+/* ---- targets ---- */
 
-/* The scope of the first directive of each name in a target. */
-static const void *options_of(const struct tree *block)
+static const char *driver_of(const struct tgt *g, const struct tree *block)
 {
-	return &block->first;
+	const char *driver = tree_text(block, "driver");
+
+	return driver ? driver : g->driver;
 }
-
-/* Notes the first directive of each name, for store_option. */
-static void index_options(struct import_model *m, const struct tree *block)
-{
-	for (struct tree *c = block->first; c; c = c->next)
-		if (c->kind == TREE_SCALAR &&
-		    !pool_get(&m->pool, options_of(block), c->key))
-			pool_put(&m->pool, options_of(block), c->key, c);
-}
-
-/* The option of a store: in its block, else in the target. */
-static const struct tree *store_option(const struct import_model *m,
-				       const struct tree *node,
-				       const struct tree *block,
-				       const char *key)
-{
-	const struct tree *t = NULL;
-
-	if (node->kind == TREE_OBJECT)
-		t = tree_find(node, key);
-	if (t && t->kind == TREE_SCALAR)
-		return t;
-	return pool_get(&m->pool, options_of(block), key);
-}
-
-static const char *store_text(const struct import_model *m,
-			      const struct tree *node, const struct tree *block,
-			      const char *key)
-{
-	const struct tree *t = store_option(m, node, block, key);
-
-	return t && *t->text ? t->text : NULL;
-}
-
-static bool is_true(const char *text)
-{
-	return text && (!strcmp(text, "1") || !strcasecmp(text, "yes") ||
-			!strcasecmp(text, "on") || !strcasecmp(text, "true"));
-}
-
-/* "store:" for a path with its types, or NULL after a note. */
-static const char *store_of(struct import_model *m, const struct tree *node,
-			    const struct tree *block)
-{
-	const struct tree *type = store_option(m, node, block, "device-type");
-	const struct tree *bs = store_option(m, node, block, "bs-type");
-	const char *path = node->text;
-
-	if ((bs && !strcmp(bs->text, "sg")) ||
-	    (type && !strcmp(type->text, "pt")))
-		return pool_format(&m->pool, "scsi:%s", path);
-	if (bs && strcmp(bs->text, "rdwr") != 0 &&
-	    strcmp(bs->text, "aio") != 0 && strcmp(bs->text, "mmc") != 0) {
-		import_note(m, bs,
-			    "%s: left out: iserd does not have the backing "
-			    "store type %s; serve a file or a block device",
-			    path, bs->text);
-		return NULL;
-	}
-	if (!type || !strcmp(type->text, "disk"))
-		return path;
-	if (!strcmp(type->text, "cd"))
-		return pool_format(&m->pool, "cd:%s", path);
-	import_note(m, type,
-		    "%s: left out: iserd does not have devices of type %s; "
-		    "keep tgt for this one",
-		    path, type->text);
-	return NULL;
-}
-
-static void take_cache(struct import_model *m, const struct tree *node,
-		       const struct tree *block)
-{
-	const struct tree *cache = store_option(m, node, block, "write-cache");
-	const struct tree *flags = store_option(m, node, block, "bsoflags");
-
-	if (cache && !strcmp(cache->text, "off"))
-		import_no_write_through(m, cache, node->text);
-	else if (cache && strcmp(cache->text, "on") != 0)
-		import_note(m, cache,
-			    "write-cache %s: not carried over: neither on nor "
-			    "off; nothing to do",
-			    cache->text);
-	if (flags && strstr(flags->text, "sync"))
-		import_no_write_through(m, flags, node->text);
-}
-
-/* Notes each option of the store that iserd does not have. */
-static void note_options(struct import_model *m, const struct tree *node)
-{
-	static const char *const known[] = {
-		"write-cache", "vendor_id",  "product_id", "product_rev",
-		"scsi_sn",     "removable",  "readonly",   "device-type",
-		"bs-type",     "block-size", "bsoflags",   "allow-in-use",
-		"lun",	       "online",
-	};
-
-	for (const struct tree *c = node->first; c; c = c->next) {
-		bool ok = false;
-
-		for (size_t i = 0; i < ARRAY_LEN(known); i++)
-			ok |= is_key(c, known[i]);
-		if (ok || c->kind != TREE_SCALAR ||
-		    is_refused(m, c, store_refusals, ARRAY_LEN(store_refusals)))
-			continue;
-		import_note(m, c,
-			    "%s: not carried over: unknown option of a "
-			    "store; see targets.conf(5)",
-			    c->key);
-	}
-}
-
-static struct import_unit *new_unit(struct import_model *m,
-				    const struct store *s,
-				    const struct tree *block, const char *store)
-{
-	const struct tree *node = s->node, *size, *online;
-	const char *slash = strrchr(node->text, '/');
-	struct import_unit *u = import_unit_new(
-		m, node, slash && slash[1] ? slash + 1 : node->text, store);
-
-	if (!u)
-		return NULL;
-	u->vendor = store_text(m, node, block, "vendor_id");
-	u->product = store_text(m, node, block, "product_id");
-	u->revision = store_text(m, node, block, "product_rev");
-	u->serial = store_text(m, node, block, "scsi_sn");
-	u->removable = is_true(store_text(m, node, block, "removable"));
-	u->read_only = is_true(store_text(m, node, block, "readonly"));
-	take_cache(m, node, block);
-	size = store_option(m, node, block, "block-size");
-	if (size)
-		import_block_size(m, u, size, size->text);
-	online = store_option(m, node, block, "online");
-	if (online && !is_true(online->text))
-		import_note(m, online,
-			    "online %s: not carried over: every LUN "
-			    "of iserd is online; remove the LUN",
-			    online->text);
-	if (s->is_direct && !u->vendor && !u->product && !u->serial)
-		import_note(m, node,
-			    "direct-store %s: the identity of the device is "
-			    "not carried over; give vendor, product, revision "
-			    "and serial as sg_inq %s prints them",
-			    node->text, node->text);
-	return u;
-}
-
-/* A store that is in a target already keeps the options that it got there:
- * one file is one backstore. */
-static struct import_unit *take_unit(struct import_model *m,
-				     const struct store *s,
-				     const struct tree *block)
-{
-	const char *store = store_of(m, s->node, block);
-	struct import_unit *u = store ? import_unit_of(m, store) : NULL;
-
-	if (!store)
-		return NULL;
-	if (s->node->kind == TREE_OBJECT)
-		note_options(m, s->node);
-	if (u) {
-		import_note(m, s->node,
-			    "%s: one backstore for all targets, with the "
-			    "options of line %u; check that initiators may "
-			    "share it",
-			    store, u->at->line);
-		return u;
-	}
-	return new_unit(m, s, block, store);
-}
-
-/* ---- LUN numbers ---- */
-
-static int compare_stores(const void *a, const void *b)
-{
-	const struct store *x = a, *y = b;
-
-	if (x->is_direct != y->is_direct)
-		return x->is_direct ? 1 : -1;
-	return strcmp(x->node->text, y->node->text);
-}
-
-/* The stores of a target in the order of tgt-admin, each path once. */
-static struct store *sorted_stores(struct import_model *m,
-				   const struct tree *block, size_t *n)
-{
-	struct store *list;
-	size_t out = 0, in = 0;
-
-	for (const struct tree *c = block->first; c; c = c->next)
-		in++;
-	list = pool_alloc(&m->pool, (in + 1) * sizeof(*list));
-	in = 0;
-	for (const struct tree *c = block->first; c; c = c->next)
-		if (is_key(c, "backing-store") || is_key(c, "direct-store"))
-			list[in++] =
-				(struct store){ c, is_key(c, "direct-store") };
-	qsort(list, in, sizeof(*list), compare_stores);
-	for (size_t i = 0; i < in; i++)
-		if (!out || compare_stores(&list[out - 1], &list[i]))
-			list[out++] = list[i];
-	*n = out;
-	return list;
-}
-
-/* The number that the block of a store gives. */
-static bool own_number(struct import_model *m, const struct tree *node,
-		       unsigned long *lun)
-{
-	const struct tree *t =
-		node->kind == TREE_OBJECT ? tree_find(node, "lun") : NULL;
-
-	if (!t || t->kind != TREE_SCALAR)
-		return false;
-	if (import_number(t->text, 65535, lun))
-		return true;
-	import_note(m, t, "lun %s: not a number; the next free number is used",
-		    t->text);
-	return false;
-}
-
-static void take_stores(struct import_model *m, struct import_target *t,
-			const struct tree *block)
-{
-	const char *fixed = tree_text(block, "lun");
-	bool used[65536] = { false };
-	unsigned long lun, next = 1, all = 0;
-	struct store *list;
-	bool has_all = fixed && import_number(fixed, 65535, &all);
-	size_t n;
-
-	list = sorted_stores(m, block, &n);
-	for (size_t i = 0; i < n; i++)
-		if (own_number(m, list[i].node, &lun))
-			used[lun] = true;
-	for (size_t i = 0; i < n; i++) {
-		struct import_unit *u = take_unit(m, &list[i], block);
-
-		if (!own_number(m, list[i].node, &lun)) {
-			while (next < 65536 && used[next])
-				next++;
-			lun = next;
-			if (next < 65536)
-				used[next] = true;
-		}
-		if (u)
-			import_lun_add(m, &t->luns, list[i].node,
-				       has_all ? all : lun, u, false);
-	}
-}
-
-/* ---- targets and the file ---- */
 
 static void take_digest(struct import_model *m, struct import_target *t,
-			const struct tree *c)
+			const struct tree *block, const char *key)
 {
-	if (!strncasecmp(c->text, "CRC32C", 6))
+	const struct tree *c = tree_find(block, key);
+	const char *text = tree_text(block, key);
+
+	if (!text)
+		return;
+	if (!strncasecmp(text, "CRC32C", 6))
 		t->prefers_digests = true;
-	else if (strcasecmp(c->text, "None") != 0)
+	else if (strncasecmp(text, "None", 4) != 0)
 		import_note(m, c,
 			    "%s %s: not carried over: neither None nor "
 			    "CRC32C; set digests of the target",
-			    c->key, c->text);
+			    key, text);
+	if (!strcasecmp(text, "CRC32C"))
+		import_demand_digests(m, t, c);
 }
 
-/* A directive of a target that is neither a store nor an access rule. */
-static void take_directive(struct import_model *m, struct import_target *t,
-			   const struct tree *c)
+/* The number of the target, which tgtadm and iser-tgtadm use. */
+static void take_number(struct import_model *m, struct import_target *t,
+			const struct tree *block)
 {
-	static const char *const elsewhere[] = {
-		"backing-store",
-		"direct-store",
-		"incominguser",
-		"outgoinguser",
-		"initiator-address",
-		"initiator-name",
-		"lun",
-		"write-cache",
-		"vendor_id",
-		"product_id",
-		"product_rev",
-		"scsi_sn",
-		"removable",
-		"readonly",
-		"device-type",
-		"bs-type",
-		"block-size",
-		"bsoflags",
-		"allow-in-use",
-		"online",
-	};
+	const struct tree *c = tree_find(block, "controller_tid");
+	const char *text = tree_text(block, "controller_tid");
+	unsigned long number;
+	char *key;
 
-	for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++)
-		if (is_key(c, elsewhere[i]))
-			return;
-	if (is_key(c, "HeaderDigest") || is_key(c, "DataDigest"))
-		take_digest(m, t, c);
-	else if (is_key(c, "driver") && !strcmp(c->text, "iscsi"))
+	if (!text)
 		return;
-	else if (is_key(c, "driver") || is_key(c, "state"))
+	if (!import_number(text, cfg_field_max("target", "tgt-id"), &number) ||
+	    !number) {
 		import_note(m, c,
-			    "%s %s: not carried over: iserd serves each target "
-			    "over TCP and RDMA as long as it is configured; "
-			    "set transport of the portal group to restrict it",
-			    c->key, c->text);
-	else if (!is_refused(m, c, target_refusals,
-			     ARRAY_LEN(target_refusals)) &&
-		 !is_refused(m, c, store_refusals, ARRAY_LEN(store_refusals)))
+			    "controller_tid %s: not carried over: not a number "
+			    "of a target; nothing to do",
+			    text);
+		return;
+	}
+	key = pool_format(&m->pool, "%lu", number);
+	if (pool_get(&m->pool, &by_number, key)) {
 		import_note(m, c,
-			    "%s: not carried over: unknown directive of "
-			    "a target; see targets.conf(5)",
-			    c->key);
+			    "controller_tid %s: not carried over: another "
+			    "target has this number; choose another one",
+			    text);
+		return;
+	}
+	pool_put(&m->pool, &by_number, key, t);
+	t->number = number;
 }
 
-static void take_target(struct import_model *m, const struct tree *block,
-			const struct import_portal *portal)
+/* What closes the target: a state, or a block that tgt-admin cannot read. */
+static void take_state(struct tgt *g, struct import_target *t,
+		       const struct tree *block)
 {
-	struct import_target *t = import_target_new(m, block, block->text);
+	const struct tree *state = tree_find(block, "state");
 
+	if (state && state->kind == TREE_SCALAR &&
+	    strcmp(state->text, "ready") != 0) {
+		import_note(g->m, state,
+			    "state %s: the target %s admits no initiator; give "
+			    "it an auth group to bring it online",
+			    state->text, t->name);
+		t->auth = &import_none;
+	}
+	for (const struct tree *c = block->first; c; c = c->next) {
+		if (c->kind == TREE_SCALAR || tgt_is_store(c))
+			continue;
+		import_note(g->m, c,
+			    "<%s>: not a block that tgt-admin reads; the "
+			    "target %s admits no initiator: repair the file",
+			    c->key, t->name);
+		t->auth = &import_none;
+	}
+	if (g->is_restricted)
+		t->auth = &import_none; /* after the note on the directive */
+}
+
+/* A target over RDMA beside others over TCP gets a portal group of its own: it
+ * was not reachable at their addresses. */
+static void take_portal(struct tgt *g, struct import_target *t,
+			const struct tree *block, bool is_iser)
+{
+	if (is_iser && g->has_tcp) {
+		import_note(g->m, block,
+			    "driver iser of %s: its portal group listens at "
+			    "127.0.0.1 only: put the addresses of the RDMA "
+			    "network in listen of the portal group %s",
+			    t->name, g->iser->name);
+		import_texts_add(g->m, &t->portals, g->iser->name);
+	} else {
+		import_texts_add(g->m, &t->portals, g->portal->name);
+	}
+}
+
+static void take_target(struct tgt *g, const struct tree *block)
+{
+	const char *driver = driver_of(g, block);
+	bool is_iser = !strcmp(driver, "iser");
+	struct import_target *t;
+
+	if (!is_iser && strcmp(driver, "iscsi") != 0) {
+		import_note(g->m, block,
+			    "target %s: left out: iserd does not have the "
+			    "driver %s; keep tgt for it",
+			    block->text, driver);
+		return;
+	}
+	t = import_target_new(g->m, block, block->text);
 	if (!t)
 		return;
-	import_texts_add(m, &t->portals, portal->name);
-	index_options(m, block);
-	take_access(m, t, block);
-	for (const struct tree *c = block->first; c; c = c->next)
-		if (c->kind == TREE_SCALAR)
-			take_directive(m, t, c);
-	take_stores(m, t, block);
+	import_settings(g->m, block, t->name, &import_tgt_tables[TGT_TARGET]);
+	take_portal(g, t, block, is_iser);
+	take_access(g->m, t, block);
+	take_state(g, t, block);
+	take_digest(g->m, t, block, "HeaderDigest");
+	take_digest(g->m, t, block, "DataDigest");
+	take_number(g->m, t, block);
+	import_max_connections(g->m, t, tree_find(block, "MaxConnections"));
+	import_recovery_level(g->m, t, tree_find(block, "ErrorRecoveryLevel"));
+	tgt_take_stores(g->m, t, block);
 	if (!t->luns.n)
-		import_note(m, block,
+		import_note(g->m, block,
 			    "target %s: has no LUN; add one, or remove the "
 			    "target",
 			    t->name);
 }
 
-/* tgtd listens at port 3260 of all addresses; its portals are not in the
- * file. */
-static struct import_portal *make_portal(struct import_model *m,
-					 const struct tree *file)
+/* ---- the file ---- */
+
+static void make_portals(struct tgt *g, const struct import_auth *discovery)
 {
-	struct import_portal *p = import_portal_new(m, "default");
+	struct import_portal *p = import_portal_new(g->m, "default");
+
+	import_texts_add(g->m, &p->listen, "0.0.0.0:3260");
+	import_texts_add(g->m, &p->listen, "[::]:3260");
+	p->transport = g->has_iser && !g->has_tcp ? "iser" : "tcp";
+	p->discovery_auth = discovery;
+	g->portal = p;
+	if (!g->has_iser || !g->has_tcp)
+		return;
+	g->iser = import_portal_new(g->m, "iser");
+	import_texts_add(g->m, &g->iser->listen, "127.0.0.1:0");
+	g->iser->transport = "iser";
+	g->iser->discovery_auth = discovery;
+}
+
+static const struct import_auth *take_discovery(struct import_model *m,
+						const struct tree *file)
+{
 	struct import_auth *a = NULL;
 
-	import_texts_add(m, &p->listen, "0.0.0.0:3260");
-	import_texts_add(m, &p->listen, "[::]:3260");
 	for (const struct tree *c = file->first; c; c = c->next) {
-		bool is_mutual = is_key(c, "outgoingdiscoveryuser");
+		bool is_mutual = tgt_is_key(c, "outgoingdiscoveryuser");
 
 		if (c->kind != TREE_SCALAR ||
-		    !(is_mutual || is_key(c, "incomingdiscoveryuser")))
+		    !(is_mutual || tgt_is_key(c, "incomingdiscoveryuser")))
 			continue;
 		if (!a)
 			a = import_auth_new(m, "discovery");
 		take_account(m, a, c, is_mutual);
 	}
-	p->discovery_auth = a ? import_auth_done(m, file, a) : NULL;
-	return p;
+	return a ? import_auth_done(m, file, a) : NULL;
+}
+
+/* What the file says for all targets. */
+static void take_globals(struct tgt *g, const struct tree *file)
+{
+	const struct tree *isns = tree_find(file, "iSNSAccessControl");
+	const char *driver = tree_text(file, "default-driver");
+
+	import_settings(g->m, file, "the file", &import_tgt_tables[TGT_FILE]);
+	g->driver = driver ? driver : "iscsi";
+	g->is_restricted = isns && !(isns->kind == TREE_SCALAR &&
+				     !strcasecmp(isns->text, "Off"));
+	if (g->is_restricted)
+		import_note(g->m, isns,
+			    "iSNSAccessControl: iserd does not ask iSNS which "
+			    "initiators may log in, so all targets have the "
+			    "auth group none, which admits no initiator; write "
+			    "auth groups by hand");
+	for (const struct tree *c = file->first; c; c = c->next) {
+		if (c->kind != TREE_OBJECT || !tgt_is_key(c, "target"))
+			continue;
+		g->has_iser |= !strcmp(driver_of(g, c), "iser");
+		g->has_tcp |= !strcmp(driver_of(g, c), "iscsi");
+	}
 }
 
 void import_tgt(struct import_model *m, const struct tree *file)
 {
-	const struct import_portal *portal = make_portal(m, file);
+	struct tgt g = { .m = m };
 
-	for (const struct tree *c = file->first; c; c = c->next) {
-		if (c->kind == TREE_OBJECT && is_key(c, "target"))
-			take_target(m, c, portal);
-		else if (c->kind == TREE_OBJECT)
-			import_note(m, c,
-				    "<%s>: left out: unknown block; see "
-				    "targets.conf(5)",
-				    c->key);
-		else if (is_key(c, "default-driver") &&
-			 strcmp(c->text, "iscsi") != 0)
-			import_note(m, c,
-				    "default-driver %s: not carried over: "
-				    "iserd serves each target over TCP and "
-				    "RDMA; set transport of the portal group "
-				    "to restrict it",
-				    c->text);
-		else if (!is_key(c, "default-driver") &&
-			 !is_key(c, "incomingdiscoveryuser") &&
-			 !is_key(c, "outgoingdiscoveryuser") &&
-			 !is_refused(m, c, global_refusals,
-				     ARRAY_LEN(global_refusals)))
-			import_note(m, c,
-				    "%s: not carried over: unknown "
-				    "directive; see targets.conf(5)",
-				    c->key);
-	}
+	take_globals(&g, file);
+	make_portals(&g, take_discovery(m, file));
+	for (const struct tree *c = file->first; c; c = c->next)
+		if (c->kind == TREE_OBJECT && tgt_is_key(c, "target"))
+			take_target(&g, c);
 }

@@ -81,6 +81,8 @@ static void put_units(const struct import_model *m, FILE *out)
 		if (u->rotational != BOOL_DEFAULT)
 			fprintf(out, ", rotational: %s",
 				u->rotational == BOOL_YES ? "yes" : "no");
+		if (u->cache == CACHE_WRITE_THROUGH)
+			fputs(", cache: write-through", out);
 		fputs("}\n", out);
 	}
 }
@@ -135,6 +137,8 @@ static void put_portals(const struct import_model *m, FILE *out)
 		fprintf(out, ":\n    tag: %u\n    listen: ", p->tag);
 		put_list(out, &p->listen);
 		putc('\n', out);
+		if (p->transport)
+			fprintf(out, "    transport: [%s]\n", p->transport);
 		if (p->discovery)
 			fprintf(out, "    discovery: %s\n", p->discovery);
 		if (p->discovery_auth) {
@@ -187,8 +191,17 @@ static void put_target(FILE *out, const struct import_target *t)
 		put_luns(out, &map->luns);
 		fputs("}\n", out);
 	}
+	if (t->redirects.n) {
+		fputs("    redirects:\n      - {to: ", out);
+		put_list(out, &t->redirects);
+		fputs("}\n", out);
+	}
 	if (t->prefers_digests)
 		fputs("    digests: prefer\n", out);
+	if (t->max_connections > 1)
+		fprintf(out, "    max-connections: %u\n", t->max_connections);
+	if (t->number)
+		fprintf(out, "    tgt-id: %lu\n", t->number);
 }
 
 void import_print_yaml(const struct import_model *m, FILE *out)
@@ -197,6 +210,9 @@ void import_print_yaml(const struct import_model *m, FILE *out)
 		"# made by iserctl import from a file of the format %s\n"
 		"version: 1\n",
 		m->format);
+	if (m->recovery_level)
+		fprintf(out, "daemon: {error-recovery-level: %u}\n",
+			m->recovery_level);
 	put_units(m, out);
 	put_auths(m, out);
 	put_portals(m, out);
@@ -209,4 +225,7 @@ void import_print_notes(const struct import_model *m, FILE *out)
 {
 	for (const struct import_note *n = m->notes; n; n = n->next)
 		fprintf(out, "%s:%u: %s\n", n->file, n->line, n->text);
+	if (m->nnotes > IMPORT_NOTES_MAX)
+		fprintf(out, "%s:1: %u more notes are not printed\n",
+			m->notes->file, m->nnotes - IMPORT_NOTES_MAX);
 }

@@ -51,6 +51,8 @@ static void test_json_depth(void **state)
  SO("")                                               \
  ",\"targets\":[{\"fabric\":\"iscsi\",\"wwn\":\"" IQN \
  "\",\"tpgs\":[{\"tag\":1,\"enable\":true," tpg "}]}]}"
+#define TARGET(name, tpgs) \
+ "{\"fabric\":\"iscsi\",\"wwn\":\"" name "\",\"tpgs\":[" tpgs "]}"
 #define ATTRIBUTES(list) "\"attributes\":{" list "}"
 #define DEMO                                                 \
  ATTRIBUTES("\"generate_node_acls\":1,\"authentication\":0," \
@@ -71,7 +73,8 @@ static void test_json_strings(void **state)
 	       LIO(LUN0 "," PORTAL ",\"parameters\":{\"TargetAlias\":"
 			"\"\\u00e4\\ud83d\\ude00\\/\\\\\"}"),
 	       "alias: \"\xc3\xa4\xf0\x9f\x98\x80/\\\\\"", NULL);
-	expect("lio", SO(",\"wwn\":null") "}", "d: {store: /d}", NULL);
+	expect("lio", SO(",\"wwn\":null,\"write_back\":true") "}",
+	       "d: {store: /d}", NULL);
 }
 
 /* ---- LIO ---- */
@@ -86,24 +89,79 @@ static void test_lio_storage(void **state)
 	       "rotational: no}",
 	       "d: emulate_pr 0: not carried over", NULL);
 	expect("lio", SO(",\"write_back\":false,\"readonly\":true") "}",
-	       "d: {store: /d, read-only: yes}", "write cache of /d", NULL);
+	       "d: {store: /d, read-only: yes, cache: write-through}", NULL);
+	/* rtslib's default */
+	expect("lio", SO("") "}", "d: {store: /d, cache: write-through}", NULL);
+	expect("lio",
+	       SO(",\"write_back\":true," ATTRIBUTES(
+		       "\"emulate_write_cache\":0")) "}",
+	       "d: {store: /d, cache: write-through}", NULL);
+	/* the kernel reports the cache of a block device, whatever this says */
+	expect("lio",
+	       "{\"storage_objects\":[{\"name\":\"b\",\"plugin\":\"block\","
+	       "\"dev\":\"/b\",\"write_back\":false," ATTRIBUTES(
+		       "\"emulate_write_cache\":0") "}]}",
+	       "b: {store: /b}", NULL);
+	expect("lio",
+	       SO(",\"vendor_id\":\"V\",\"revision\":\"R\"," ATTRIBUTES(
+		       "\"emulate_model_alias\":1,\"pi_prot_type\":1,"
+		       "\"new\":5")) "}",
+	       "vendor: V, product: d, revision: R",
+	       "pi_prot_type 1: not carried over: iserd has the field "
+	       "protection of backstores.NAME",
+	       "d: new: not carried over: not a setting of a storage object",
+	       NULL);
 	expect("lio",
 	       "{\"storage_objects\":[{\"name\":\"r\",\"plugin\":\"ramdisk\","
 	       "\"size\":1048576},{\"name\":\"n\",\"plugin\":\"ramdisk\","
 	       "\"size\":4096,\"nullio\":true},{\"name\":\"p\",\"plugin\":"
 	       "\"pscsi\",\"dev\":\"/dev/sg0\"},{\"name\":\"u\",\"plugin\":"
-	       "\"user\",\"config\":\"rbd/x\"},{\"name\":\"q\",\"plugin\":"
+	       "\"user\",\"config\":\"rbd/p/x;conf=/c;osd_op_timeout=30\"},"
+	       "{\"name\":\"v\",\"plugin\":\"user\",\"config\":"
+	       "\"qcow//srv/secret\"},{\"name\":\"q\",\"plugin\":"
 	       "\"new\",\"dev\":\"/q\"},{\"name\":\"e\",\"plugin\":"
 	       "\"block\"},{\"plugin\":\"block\"}]}",
 	       "r: {store: \"ram:1048576\"}", "ramdisk r: the data are not",
 	       "\"n\": {store: \"null:4096\"}", "p: {store: \"scsi:/dev/sg0\"}",
-	       "storage object u: left out", "unknown plugin new",
-	       "storage object e: left out: it has no dev",
+	       "u: {store: \"rbd:p/x,conf=/c\"}",
+	       "option osd_op_timeout: not carried over",
+	       "storage object v: left out: iserd does not have this handler of "
+	       "tcmu-runner (qcow)",
+	       "unknown plugin new",
+	       "a LUN without a path: left out: not an absolute path",
 	       "without name or plugin", NULL);
 	expect("lio",
 	       "{\"storage_objects\":[{\"name\":\"r\",\"plugin\":\"ramdisk\","
 	       "\"size\":1000}]}",
 	       "size 1000: the ramdisk is left out", NULL);
+}
+
+#define FILEIO(name, dev, more)                                \
+ "{\"name\":\"" name "\",\"plugin\":\"fileio\",\"dev\":\"" dev \
+ "\",\"write_back\":true" more "}"
+#define LUN(n, so) \
+ "{\"index\":" n ",\"storage_object\":\"/backstores/fileio/" so "\"}"
+
+/* One file is one backstore, and each LUN has the rights of its storage object. */
+static void test_lio_storage_twice(void **state)
+{
+	(void)state;
+	expect("lio",
+	       "{\"storage_objects\":[" FILEIO("a", "/d", "") "," FILEIO("b", "/d", ",\"readonly\":true") "],\"targets\":[" TARGET(
+		       IQN,
+		       "{\"luns\":[" LUN("0", "b") "]," NO_CHAP ","
+						   "\"node_acls\":[" ACL(
+							   "n", "") "]}") "]}",
+	       "luns: {0: {backstore: a, read-only: yes}}", NULL);
+	expect("lio",
+	       "{\"storage_objects\":[" FILEIO("a", "/d", "") "," FILEIO(
+		       "a", "/e",
+		       "") "],\"targets\":[" TARGET(IQN,
+						    "{\"luns\":[" LUN(
+							    "0", "a") "]," DEMO
+								      "}") "]}",
+	       "storage object /backstores/fileio/a: there are two of them",
+	       "LUN 0: left out", "luns: {}", NULL);
 }
 
 static void test_lio_access(void **state)
@@ -159,7 +217,7 @@ static void test_lio_access_is_not_relaxed(void **state)
 			   "n", "") "]"),
 	       "luns: {0: {backstore: d, read-only: yes}}}", NULL);
 	expect("lio", SO(",\"readonly\":\"yes\"") "}",
-	       "d: {store: /d, read-only: yes}",
+	       "d: {store: /d, read-only: yes, cache: write-through}",
 	       "readonly: neither true nor false", NULL);
 }
 
@@ -238,10 +296,12 @@ static void test_lio_chap(void **state)
 #define TPG(portals) \
  "{\"enable\":true," LUN0 "," DEMO ",\"portals\":[" portals "]}"
 #define AT(ip) "{\"ip_address\":\"" ip "\",\"port\":3260}"
-#define TARGET(name, tpgs) \
- "{\"fabric\":\"iscsi\",\"wwn\":\"" name "\",\"tpgs\":[" tpgs "]}"
 
-/* Addresses with the same targets are one portal group. */
+#define TAGGED(tag, ip, more) \
+ "{\"tag\":" tag "," LUN0 ",\"portals\":[" AT(ip) "]," more "}"
+#define ISER(ip) "{\"ip_address\":\"" ip "\",\"port\":3260,\"iser\":true}"
+
+/* Addresses with the same targets and transports are one portal group. */
 static void test_lio_portals(void **state)
 {
 	(void)state;
@@ -251,13 +311,62 @@ static void test_lio_portals(void **state)
 		       TPG(AT("192.0.2.1") "," AT("192.0.2.2") "," AT(
 			       "[::0]"))) "," TARGET(IQN "2",
 						     TPG(AT("192.0.2.2"))) "]}",
-	       "listen: [\"192.0.2.1:3260\", \"[::]:3260\"]",
+	       "listen: [\"192.0.2.1:3260\", \"[::]:3260\", "
+	       "\"0.0.0.0:3260\"]\n    transport: [tcp]",
 	       "listen: [\"192.0.2.2:3260\"]",
 	       "portal-groups: [portal1, portal2]", "portal-groups: [portal2]",
 	       NULL);
 	expect("lio", LIO(LUN0 "," DEMO ",\"portals\":[" AT("host") "]"),
 	       "portal host, port 3260: left out", "has no portal",
 	       "listen: [\"127.0.0.1:0\"]", NULL);
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN "1",
+		       TPG(AT("192.0.2.1") "," ISER("192.0.2.2"))) "]}",
+	       "listen: [\"192.0.2.1:3260\"]\n    transport: [tcp]\n",
+	       "listen: [\"192.0.2.2:3260\"]\n    transport: [tcp, iser]\n",
+	       NULL);
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN "1",
+		       TPG(ISER(
+			       "192.0.2.1"))) "," TARGET(IQN "2",
+							 TPG(AT("192.0.2.1"))) "]}",
+	       "portal 192.0.2.1:3260: iSER is left out", "transport: [tcp]\n",
+	       NULL);
+}
+
+/* What initiators negotiate. */
+static void test_lio_parameters(void **state)
+{
+	(void)state;
+	expect("lio",
+	       LIO(LUN0 "," DEMO "," PORTAL
+			",\"parameters\":{\"MaxConnections\":\"4\","
+			"\"ErrorRecoveryLevel\":\"2\",\"HeaderDigest\":"
+			"\"CRC32C\",\"DataDigest\":\"CRC32C,None\","
+			"\"MaxBurstLength\":\"1\",\"Other\":\"x\"}"),
+	       "max-connections: 4\n", "digests: prefer\n",
+	       "daemon: {error-recovery-level: 2}\n",
+	       "iserd also accepts initiators that offer None only",
+	       "MaxBurstLength 1: not carried over: iserd negotiates",
+	       "Other: not carried over: not a setting of a TPG of LIO", NULL);
+	/* the least of both TPGs */
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN,
+		       TAGGED("1", "192.0.2.1", DEMO ",\"parameters\":{\"MaxConnections\":8}") "," TAGGED(
+			       "2", "192.0.2.2",
+			       DEMO
+			       ",\"parameters\":{\"MaxConnections\":3}")) "]}",
+	       "max-connections: 3\n", NULL);
+	/* CHAP is demanded by AuthMethod as well */
+	expect("lio",
+	       LIO(LUN0 "," DEMO "," PORTAL
+			",\"parameters\":{\"AuthMethod\":\"CHAP\"}"),
+	       "auth-group: none", NULL);
+	expect("lio", LIO(LUN0 "," DEMO "," PORTAL ",\"future\":{}"),
+	       IQN ": future: not carried over: not a setting of a TPG", NULL);
 }
 
 static void test_lio_tpgs(void **state)
@@ -285,9 +394,6 @@ static void test_lio_tpgs(void **state)
 	       "TPG ?: left out: it is not enabled", "auth-group: none",
 	       "does not serve the fabric loopback", NULL);
 }
-
-#define TAGGED(tag, ip, more) \
- "{\"tag\":" tag "," LUN0 ",\"portals\":[" AT(ip) "]," more "}"
 
 /* A TPG with other rules than the first is not served by the rules of the first,
  * and what the file has twice does not open a target. */
@@ -419,7 +525,7 @@ static void test_ucl_include(void **state)
 	       "target { \"" IQN "\" { alias = A; .include(try=true) /etc/x\n"
 	       "auth-group = no-authentication } }\n",
 	       "alias: A", "luns: {0: disk-0}", "auth-group: any",
-	       "/etc/x:2: target " IQN ": foo: not carried", NULL);
+	       "/etc/x:2: " IQN ": foo:", NULL);
 	expect("ctl", ".include(try=true, glob=true) \"/missing/*\"\n",
 	       "targets: {}", NULL);
 	expect("ctl", ".try_include '/missing'\n", "targets: {}", NULL);
@@ -483,15 +589,16 @@ static void test_ctl_portals(void **state)
 	expect("ctl",
 	       "portal-group p { listen ::1\ntag 7\ndiscovery-filter "
 	       "portal-name\ndiscovery-auth-group no-authentication\n"
-	       "redirect 192.0.2.9 }\n",
-	       "tag: 7", "listen: [\"[::1]:3260\"]",
-	       "portal-group p: redirect: not carried over", NULL);
+	       "dscp AF11 }\n",
+	       "tag: 7", "listen: [\"[::1]:3260\"]\n    transport: [tcp]\n",
+	       "p: dscp AF11: not carried over", NULL);
 	expect("ctl",
 	       "portal-group p { listen 0.0.0.0:3260 }\nportal-group q { "
 	       "listen 0.0.0.0\nlisten host }\n" CTL(""),
 	       "listen 0.0.0.0:3260: left out: the portal group p",
 	       "listen host: left out: not a numeric",
-	       "portal-group default: p has its addresses", NULL);
+	       "portal-group default: p has its addresses, so it listens at",
+	       NULL);
 	expect("ctl",
 	       "portal-group p { listen 192.0.2.1:99999\ntag 2 }\nportal-group "
 	       "p { listen [::1\nlisten ::1 }\nportal-group q { listen "
@@ -520,8 +627,7 @@ static void test_ctl_luns(void **state)
 		   "device-type cd }\nlun 3 { backend block }\nlun 4 missing\n"
 		   "lun x { path /c }\nlun 5 { path /a }\n"),
 	       "{store: /a, read-only: yes, block-size: 512, serial: S, "
-	       "rotational: yes}",
-	       "write cache of /a", "size 4G: not carried over",
+	       "rotational: yes, cache: write-through}",
 	       "device-id D: not carried over", "{store: \"ram:4M\"}",
 	       "{store: \"cd:/b\"}", "LUN disk-3: left out: it has no path",
 	       "lun 4: left out: missing is not defined",
@@ -535,8 +641,99 @@ static void test_ctl_globals(void **state)
 	expect("ctl",
 	       "pidfile /p\nisns-server 192.0.2.1\nunknown a b c\n"
 	       "transport-group t { listen tcp 192.0.2.1 }\nlun 0 x\n",
-	       "F:1: pidfile /p", "F:2: isns-server", "F:3: unknown: left out",
-	       "F:4: transport-group: left out", NULL);
+	       "F:2: the file: isns-server 192.0.2.1: not carried over: "
+	       "iser-isns(8)",
+	       "F:3: the file: unknown: not carried over",
+	       "F:4: the file: transport-group: not carried over: it is for "
+	       "NVMe",
+	       NULL);
+}
+
+#define OPEN "auth-group no-authentication\n"
+
+/* A portal group that ctld does not serve is not served by iserd. */
+static void test_ctl_addresses_are_kept(void **state)
+{
+	(void)state;
+	expect("ctl",
+	       "portal-group p { listen 192.0.2.1\nforeign }\nportal-group q { "
+	       "listen 192.0.2.2 }\ntarget " IQN " {\n" OPEN
+	       "portal-group p\nportal-group q }\n",
+	       "portal-group p: left out: it is foreign", "portal-groups: [q]",
+	       NULL);
+	expect("ctl",
+	       "portal-group p { foreign }\ntarget " IQN " {\n" OPEN
+	       "portal-group p }\n",
+	       "has no portal group left", "portal-groups: [unreachable]",
+	       NULL);
+	/* the transports */
+	expect("ctl",
+	       "portal-group p { listen 192.0.2.1\nlisten-iser 192.0.2.2 }\n"
+	       "portal-group q { listen-iser 192.0.2.3 }\nportal-group r { "
+	       "listen 192.0.2.4\nlisten-iser 192.0.2.4 }\ntarget " IQN
+	       " {\n" OPEN "portal-group p }\n",
+	       "listen: [\"192.0.2.1:3260\"]\n    transport: [tcp]\n",
+	       "  p-iser:\n    tag: 2\n    listen: "
+	       "[\"192.0.2.2:3260\"]\n    transport: [iser]\n",
+	       "listen: [\"192.0.2.3:3260\"]\n    transport: [iser]\n",
+	       "listen: [\"192.0.2.4:3260\"]\n    transport: [tcp, iser]\n",
+	       "portal-groups: [p, p-iser]", NULL);
+}
+
+static void test_ctl_redirects(void **state)
+{
+	(void)state;
+	expect("ctl", CTL("redirect 192.0.2.9\n"),
+	       "redirects:\n      - {to: [\"192.0.2.9:3260\"]}", NULL);
+	expect("ctl",
+	       "portal-group p { listen 192.0.2.1\nredirect [2001:db8::1]:3261 "
+	       "}\ntarget " IQN " {\n" OPEN "portal-group p }\n",
+	       "redirects:\n      - {to: [\"[2001:db8::1]:3261\"]}", NULL);
+	/* not all of its addresses redirect */
+	expect("ctl",
+	       "portal-group p { listen 192.0.2.1\nredirect 192.0.2.9 }\n"
+	       "portal-group q { listen 192.0.2.2 }\ntarget " IQN " {\n" OPEN
+	       "portal-group p\nportal-group q }\n",
+	       "a portal group is left out: it redirects",
+	       "portal-groups: [q]\n    luns: {}", NULL);
+	expect("ctl", CTL("redirect host.example\n"),
+	       "redirect host.example: not a numeric address",
+	       "auth-group: none", NULL);
+}
+
+/* Where the file says two things, or has another rule in a portal group, no rule
+ * is relaxed. */
+static void test_ctl_access_is_not_relaxed(void **state)
+{
+	(void)state;
+	expect("ctl",
+	       "auth-group a { chap u secretpass12 }\ntarget " IQN
+	       " { auth-group a\nauth-type none\n}\n",
+	       "there are several rules", "auth-group: none", NULL);
+	expect("ctl",
+	       "auth-group a { auth-type chap\nauth-type none\nchap u "
+	       "secretpass12 }\ntarget " IQN " { auth-group a }\n",
+	       "there are several rules", "auth-group: none", NULL);
+	expect("ctl",
+	       "auth-group a { chap u secretpass12 }\nauth-group a { auth-type "
+	       "none }\ntarget " IQN " { auth-group a }\n",
+	       "there are several rules", "auth-group: none", NULL);
+	expect("ctl",
+	       "auth-group a { chap u secretpass12 }\nportal-group p { listen "
+	       "192.0.2.1 }\nportal-group q { listen 192.0.2.2 }\ntarget " IQN
+	       " {\n" OPEN "portal-group p\nportal-group q a }\n",
+	       "a portal group is left out: it has another auth group",
+	       "auth-group: any\n    portal-groups: [p]", NULL);
+	expect("ctl",
+	       "lun l { path /a }\nlun l { path /b }\ntarget " IQN " {\n" OPEN
+	       "lun 0 l }\n",
+	       "LUN l: there are two of them", "luns: {}", NULL);
+	expect("ctl",
+	       CTL("lun 0 { path /a }\n") "target " IQN "2 {\n" OPEN
+					  "lun 0 { path /a\noption readonly on "
+					  "}\n}\n",
+	       "luns: {0: disk-0}",
+	       "luns: {0: {backstore: disk-0, read-only: yes}}", NULL);
 }
 
 int main(void)
@@ -550,7 +747,9 @@ int main(void)
 		cmocka_unit_test(test_lio_access_is_not_relaxed),
 		cmocka_unit_test(test_lio_chap_of_an_acl),
 		cmocka_unit_test(test_lio_chap),
+		cmocka_unit_test(test_lio_storage_twice),
 		cmocka_unit_test(test_lio_portals),
+		cmocka_unit_test(test_lio_parameters),
 		cmocka_unit_test(test_lio_tpgs),
 		cmocka_unit_test(test_lio_rules_of_tpgs),
 		cmocka_unit_test(test_lio_clumsy),
@@ -561,6 +760,9 @@ int main(void)
 		cmocka_unit_test(test_ctl_portals),
 		cmocka_unit_test(test_ctl_luns),
 		cmocka_unit_test(test_ctl_globals),
+		cmocka_unit_test(test_ctl_addresses_are_kept),
+		cmocka_unit_test(test_ctl_redirects),
+		cmocka_unit_test(test_ctl_access_is_not_relaxed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

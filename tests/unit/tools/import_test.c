@@ -40,7 +40,7 @@ static void test_tgt_continued_line(void **state)
 	expect("tgt", TGT("backing-\\\n   store \\\n  /a\n"), "{store: /a}",
 	       NULL);
 	/* the note has the first line */
-	expect("tgt", TGT("fo\\\no 1\n"), "F:2: foo:", NULL);
+	expect("tgt", TGT("fo\\\no 1\n"), "F:2: " IQN ": foo:", NULL);
 }
 
 static void test_tgt_continued_too_long(void **state)
@@ -69,7 +69,7 @@ static void test_tgt_include(void **state)
 	expect("tgt", "include /etc/x\n", "{store: /a}", NULL);
 	included = "backing-store /b\nfoo\n";
 	expect("tgt", TGT("INCLUDE \"/etc/x y\"\n"), "{store: /b}",
-	       "/etc/x y:2: foo:", NULL);
+	       "/etc/x y:2: " IQN ": foo:", NULL);
 	expect("tgt", "include /etc/conf.d/*.conf\n", "targets: {}", NULL);
 	expect_error("tgt", "\ninclude /missing\n",
 		     "F:2: include /missing: No such file");
@@ -144,20 +144,85 @@ static void test_tgt_options_of_stores(void **state)
 		   "product_rev R\nscsi_sn S\nremovable 1\nreadonly 1\n"
 		   "block-size 4096\nwrite-cache off\n</backing-store>\n"),
 	       "a: {store: /a, read-only: yes, removable: yes, block-size: "
-	       "4096, serial: S, vendor: V, product: P, revision: R}",
-	       "F:10: write cache of /a: not carried over", NULL);
+	       "4096, serial: S, vendor: V, product: P, revision: R, cache: "
+	       "write-through}",
+	       NULL);
 	/* the target gives what the block does not */
 	expect("tgt",
 	       TGT("vendor_id T\nwrite-cache on\n<backing-store /a>\n"
 		   "vendor_id B\n</backing-store>\n<backing-store /b>\n"
 		   "</backing-store>\n"),
 	       "{store: /a, vendor: B}", "{store: /b, vendor: T}", NULL);
-	expect("tgt", TGT("backing-store /a\nbsoflags sync\n"),
-	       "F:3: write cache of /a", NULL);
+	expect("tgt", TGT("backing-store /a\nbsoflags sync:direct\n"),
+	       "{store: /a, cache: write-through}", NULL);
+	expect("tgt", TGT("backing-store /a\nmode_page 8:0:18:0x10:0\n"),
+	       "{store: /a, cache: write-through}", NULL);
+	expect("tgt",
+	       TGT("backing-store /a\nmode_page 8:0:18:0x14:0\nmode_page "
+		   "10:0:10:2\n"),
+	       "{store: /a}", "F:4: mode_page 10:0:10:2: not carried", NULL);
 	expect("tgt", TGT("backing-store /a\nblock-size 1024\n"),
 	       "F:3: block size 1024 of /a: not carried over", NULL);
-	expect("tgt", TGT("backing-store /a\nonline 0\nwrite-cache maybe\n"),
-	       "F:3: online 0", "F:4: write-cache maybe", NULL);
+	expect("tgt", TGT("backing-store /a\nwrite-cache maybe\n"),
+	       "F:3: write-cache maybe", NULL);
+}
+
+/* params is executed after the other options, and a LUN that is offline or
+ * read-only in tgt is not more in iserd. */
+static void test_tgt_rights_are_kept(void **state)
+{
+	(void)state;
+	expect("tgt", TGT("backing-store /a\nonline 0\n"),
+	       "F:2: /a: left out: it is offline (online 0 in line 3)",
+	       "luns: {}", NULL);
+	expect("tgt",
+	       TGT("backing-store /a\nparams x=1,online=no,vendor_id=V\n"),
+	       "F:3: params: x: not carried over",
+	       "/a: left out: it is offline", NULL);
+	expect("tgt",
+	       TGT("<backing-store /a>\nparams readonly=2,vendor_id=V\n"
+		   "vendor_id W\nreadonly 0\n</backing-store>\n"),
+	       "{store: /a, read-only: yes, vendor: V}", NULL);
+	/* the store of the second target is read-only in the first one only */
+	expect("tgt",
+	       TGT("backing-store /a\n") "<target " IQN "2>\nbacking-store "
+					 "/a\nreadonly 1\nwrite-cache off\n"
+					 "</target>\n",
+	       "a: {store: /a, cache: write-through}", "luns: {1: a}",
+	       "luns: {1: {backstore: a, read-only: yes}}", NULL);
+	expect("tgt",
+	       TGT("<backing-store /a>\nreadonly 1\n</backing-store>\n"
+		   "backing-store /a\nbacking-store /a\n"),
+	       "{store: /a, read-only: yes}", NULL);
+	expect("tgt", TGT("backing-store /a\nstate offline\n"),
+	       "F:3: state offline: the target " IQN " admits no initiator",
+	       "auth-group: none", NULL);
+	expect("tgt",
+	       TGT("<initiator-address 192.0.2.1>\n</initiator-address>\n"
+		   "backing-store /a\n"),
+	       "F:2: <initiator-address>: not a block", "auth-group: none",
+	       NULL);
+	expect("tgt", "iSNSAccessControl On\n" TGT("backing-store /a\n"),
+	       "F:1: iSNSAccessControl: iserd does not ask iSNS",
+	       "auth-group: none", NULL);
+	expect("tgt", "iSNSAccessControl Off\n" TGT("backing-store /a\n"),
+	       "auth-group: any", NULL);
+}
+
+/* A path that is not absolute may be another kind of store. */
+static void test_paths_are_absolute(void **state)
+{
+	(void)state;
+	expect("tgt", TGT("backing-store ram:1G\nbacking-store nbd://x\n"),
+	       "F:2: ram:1G: left out: not an absolute path",
+	       "F:3: nbd://x: left out", "luns: {}", NULL);
+	expect("ctl",
+	       "lun a { path nbd://x }\nlun b { path x\ndevice-type cd }\n",
+	       "nbd://x: left out: not", "x: left out: not", NULL);
+	expect("lio",
+	       "{\"storage_objects\":[{\"name\":\"d\",\"plugin\":\"fileio\","
+	       "\"dev\":\"null:1G\"}]}",
+	       "null:1G: left out: not an absolute path", NULL);
 }
 
 static void test_tgt_types_of_stores(void **state)
@@ -171,10 +236,21 @@ static void test_tgt_types_of_stores(void **state)
 	       "{store: \"scsi:/dev/sg1\"}", NULL);
 	expect("tgt", TGT("backing-store /a\nbs-type aio\n"), "{store: /a}",
 	       NULL);
-	expect("tgt", TGT("backing-store pool/a\nbs-type rbd\n"),
-	       "pool/a: left out: iserd does not have the backing store type "
-	       "rbd",
+	expect("tgt",
+	       TGT("backing-store pool/a\nbs-type rbd\nbsopts "
+		   "\"conf=/etc/c.conf\\\\;id=tgt;cluster=x\"\n"),
+	       "{store: \"rbd:pool/a,conf=/etc/c.conf,id=tgt\"}",
+	       "option cluster: not carried over", NULL);
+	expect("tgt", TGT("backing-store a\nbs-type rbd\n"),
+	       "{store: \"rbd:rbd/a\"}", NULL);
+	expect("tgt", TGT("backing-store a,id=x/y\nbs-type rbd\n"),
+	       "image a,id=x/y: left out", NULL);
+	expect("tgt", TGT("backing-store tcp:x\nbs-type sheepdog\n"),
+	       "tcp:x: left out: iserd does not have the backing store type "
+	       "sheepdog",
 	       "luns: {}", NULL);
+	expect("tgt", TGT("backing-store /x\nbs-type null\n"),
+	       "{store: \"null:1T\"}", NULL);
 	expect("tgt", TGT("backing-store /t\ndevice-type tape\n"),
 	       "/t: left out: iserd does not have devices of type tape", NULL);
 }
@@ -302,21 +378,49 @@ static void test_tgt_other_directives(void **state)
 	(void)state;
 	expect("tgt", TGT("HeaderDigest CRC32C\nbacking-store /a\n"),
 	       "digests: prefer", NULL);
+	expect("tgt", "iSNS On\nfoo bar\n<block x>\n</block>\n",
+	       "F:1: the file: iSNS On: not carried over: iser-isns(8)",
+	       "F:2: the file: foo: not", "F:3: the file: block: not", NULL);
 	expect("tgt",
-	       "default-driver iser\niSNS On\nfoo bar\n<block x>\n"
-	       "</block>\n",
-	       "F:1: default-driver iser", "F:2: iSNS On",
-	       "F:3: foo:", "F:4: <block>", NULL);
-	expect("tgt",
-	       TGT("driver iser\nMaxConnections 2\ncontroller_tid 4\nscsi_id "
-		   "X\nfoo bar\nbacking-store /a\n"),
-	       "F:2: driver iser", "F:3: MaxConnections 2",
-	       "F:4: controller_tid 4", "F:5: scsi_id X", "F:6: foo:", NULL);
+	       TGT("MaxConnections 2\nErrorRecoveryLevel 1\ncontroller_tid "
+		   "4\nscsi_id X\nfoo bar\nbacking-store /a\n"),
+	       "max-connections: 2\n", "tgt-id: 4\n",
+	       "daemon: {error-recovery-level: 1}\n", "F:5: " IQN ": scsi_id X",
+	       "F:6: " IQN ": foo:", NULL);
+	expect("tgt", TGT("MaxConnections 99\nbacking-store /a\n"),
+	       "F:2: MaxConnections 99: 16, the most", "max-connections: 16",
+	       NULL);
+	/* a field of iserd that is about the same */
+	expect("tgt", TGT("MaxOutstandingR2T 16\nbacking-store /a\n"),
+	       "MaxOutstandingR2T 16: not carried over: iserd has the field "
+	       "max-outstanding-r2t of daemon",
+	       NULL);
 	expect_notes("tgt",
 		     "default-driver iscsi\n" TGT(
 			     "driver iscsi\nallow-in-use yes\n"
 			     "backing-store /a\nHeaderDigest None\n"),
 		     0);
+}
+
+/* iserd has the transports by address, tgt by target. */
+static void test_tgt_drivers(void **state)
+{
+	(void)state;
+	expect("tgt", TGT("backing-store /a\n"), "transport: [tcp]", NULL);
+	expect("tgt", "default-driver iser\n" TGT("backing-store /a\n"),
+	       "listen: [\"0.0.0.0:3260\", \"[::]:3260\"]\n    transport: "
+	       "[iser]",
+	       "portal-groups: [default]", NULL);
+	expect("tgt",
+	       TGT("backing-store /a\n") "<target " IQN "2>\nbacking-store "
+					 "/b\ndriver iser\n</target>\n",
+	       "transport: [tcp]", "portal-groups: [default]",
+	       "listen: [\"127.0.0.1:0\"]\n    transport: [iser]",
+	       "portal-groups: [iser]", "driver iser of " IQN "2: its portal",
+	       NULL);
+	expect("tgt", TGT("backing-store /a\ndriver fcoe\n"),
+	       "target " IQN ": left out: iserd does not have the driver fcoe",
+	       "targets: {}", NULL);
 }
 
 static void test_target_names(void **state)
@@ -482,6 +586,8 @@ int main(void)
 		cmocka_unit_test(test_tgt_depth),
 		cmocka_unit_test(test_tgt_lun_numbers),
 		cmocka_unit_test(test_tgt_options_of_stores),
+		cmocka_unit_test(test_tgt_rights_are_kept),
+		cmocka_unit_test(test_paths_are_absolute),
 		cmocka_unit_test(test_tgt_types_of_stores),
 		cmocka_unit_test(test_tgt_one_file_twice),
 		cmocka_unit_test(test_tgt_accounts),
@@ -490,6 +596,7 @@ int main(void)
 		cmocka_unit_test(test_tgt_addresses_and_names),
 		cmocka_unit_test(test_tgt_discovery),
 		cmocka_unit_test(test_tgt_other_directives),
+		cmocka_unit_test(test_tgt_drivers),
 		cmocka_unit_test(test_target_names),
 		cmocka_unit_test(test_yaml_quotes),
 		cmocka_unit_test(test_identity_is_cut),
