@@ -296,6 +296,31 @@ class TgtAdm(Folder):
         self.assertNotIn("Session: %s\n" % m.group(1), self.good("--op show --mode conn --tid 3"))
         self.good("--op delete --mode target --tid 3 --force")
 
+    def refused_login(self, target, account=""):
+        done = run([ISER, "info", "iscsi://%s127.0.0.1:%d/%s%s/1" % (account, self.port, IQN, target)], check=False)
+        self.assertNotEqual(done.returncode, 0, done.text)
+
+    def test_rules_end_with_the_target(self):
+        """Nothing of a deleted target is left for the next one of its number, in whatever order its rules went."""
+        self.iserd()
+        self.good("--op new --mode account --user old --password secret-of-the-old")
+        for last in ("--op unbind --mode target --tid 1 -I ALL", "--op update --mode target --tid 1 -n state -v offline",
+                     "--op bind --mode target --tid 1 -Q %sn" % IQN):
+            self.good("--op new --mode target --tid 1 -T %sx" % IQN)
+            self.good("--op bind --mode target --tid 1 -I ALL")
+            self.good("--op bind --mode account --user old --tid 1")
+            self.good(last)
+            self.good("--op delete --mode target --tid 1")
+            self.assertEqual(list(self.config().get("auth-groups", {})), ["tgt-accounts"])
+            self.assertEqual(self.config().get("backstores", {}), {})
+        self.good("--op new --mode target --tid 1 -T %sx" % IQN)
+        self.good("--op new --mode lu --tid 1 --lun 1 -b %s" % self.path("a.img"))
+        self.good("--op new --mode account --user new --password secret-of-the-new")
+        self.good("--op bind --mode account --user new --tid 1")
+        self.good("--op bind --mode target --tid 1 -I ALL")
+        self.refused_login("x", "old%secret-of-the-old@")
+        run([ISER, "info", "iscsi://new%%secret-of-the-new@127.0.0.1:%d/%sx/1" % (self.port, IQN)])
+
     def test_two_at_once(self):
         """No change is lost if many commands run at the same time."""
         self.iserd()

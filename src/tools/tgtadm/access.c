@@ -74,6 +74,26 @@ static unsigned users_of(const json_t *config, const char *group)
 	return n;
 }
 
+void tgtadm_drop_rules(json_t *config, const char *group)
+{
+	json_t *groups = json_object_get(config, "auth-groups");
+
+	if (users_of(config, group))
+		return;
+	json_object_del(groups, group);
+	if (groups && !json_object_size(groups))
+		json_object_del(config, "auth-groups");
+}
+
+void tgtadm_close(struct tgtadm *t, json_t *target)
+{
+	char own[TGTADM_NAME_SIZE];
+
+	own_name(target, own);
+	json_object_set_new(target, "auth-group", json_string("none"));
+	tgtadm_drop_rules(t->config, own);
+}
+
 static json_t *all_addresses(void)
 {
 	return json_pack("[s, s]", tgtadm_all_v4, tgtadm_all_v6);

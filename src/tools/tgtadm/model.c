@@ -155,6 +155,7 @@ bool tgtadm_number_targets(json_t *config)
 	int *taken = calloc(json_object_size(targets) + 1, sizeof(*taken));
 	size_t used = taken ? list_numbers(targets, taken) : 0, at = 0;
 	bool good = taken;
+	char rules[TGTADM_NAME_SIZE];
 	const char *key;
 	int next = 0;
 
@@ -166,6 +167,8 @@ bool tgtadm_number_targets(json_t *config)
 			next += taken[at] == next;
 		good = !json_object_set_new(target, "tgt-id",
 					    json_sprintf("%d", next));
+		snprintf(rules, sizeof(rules), "tgt-%d", next);
+		tgtadm_drop_rules(config, rules);
 	}
 	free(taken);
 	return good;

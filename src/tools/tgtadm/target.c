@@ -27,19 +27,6 @@ static bool has_target(const json_t *config, const char *name)
 	return false;
 }
 
-/* Removes the auth group that an earlier target with this number left. */
-static void drop_stale_rules(struct tgtadm *t, json_t *target)
-{
-	tgtadm_settle_rules(t, target, false);
-	if (strcmp(tgtadm_text(target, "auth-group"), "none") != 0) {
-		json_object_del(json_object_get(t->config, "auth-groups"),
-				tgtadm_text(target, "auth-group"));
-		json_object_set_new(target, "auth-group", json_string("none"));
-	}
-	if (!json_object_size(json_object_get(t->config, "auth-groups")))
-		json_object_del(t->config, "auth-groups");
-}
-
 int tgtadm_target_new(struct tgtadm *t)
 {
 	json_t *groups = json_object_get(t->config, "portal-groups");
@@ -67,7 +54,8 @@ int tgtadm_target_new(struct tgtadm *t)
 	if (!target || json_object_set_new(targets, t->r->target, target))
 		return tgtadm_refuse("%s: %.200s: not a name", tgtadm_invalid,
 				     t->r->target);
-	drop_stale_rules(t, target);
+	/* an earlier target with this number may have left its rules */
+	tgtadm_close(t, target);
 	return 0;
 }
 
@@ -112,7 +100,7 @@ int tgtadm_target_delete(struct tgtadm *t)
 	if (n)
 		return tgtadm_refuse("%s", tgtadm_target_active);
 	stores = backstores_of(target);
-	drop_stale_rules(t, target);
+	tgtadm_close(t, target);
 	json_object_del(json_object_get(t->config, "targets"), name);
 	json_array_foreach(stores, i, v)
 	{

@@ -160,7 +160,8 @@ int tgtadm_change(struct tgtadm *t, int (*edit)(struct tgtadm *t));
  * memory. */
 json_t *tgtadm_difference(const json_t *from, const json_t *to);
 /* tgtadm_number_targets gives each target of the configuration that has no tgt-id
- * the lowest number that is free. False: no memory. */
+ * the lowest number that is free, and removes the auth group that an earlier target
+ * with this number left. False: no memory. */
 bool tgtadm_number_targets(json_t *config);
 /* tgtadm_section returns the mapping of this name in the configuration, and adds an
  * empty one if there is none. NULL: no memory. */
@@ -210,6 +211,11 @@ json_t *tgtadm_own_rules(struct tgtadm *t, json_t *target);
 /* tgtadm_settle_rules makes the target use its own auth group, if that admits
  * initiators and the target is not to be offline. */
 void tgtadm_settle_rules(struct tgtadm *t, json_t *target, bool offline);
+/* tgtadm_close makes the target admit no initiator, and removes its own auth group
+ * unless another target or a portal group has it. */
+void tgtadm_close(struct tgtadm *t, json_t *target);
+/* tgtadm_drop_rules removes an auth group that no target or portal group has. */
+void tgtadm_drop_rules(json_t *config, const char *group);
 /* tgtadm_is_all returns whether rules admit all addresses, because ALL is bound. */
 bool tgtadm_is_all(const json_t *rules);
 extern const char tgtadm_all_v4[], tgtadm_all_v6[];

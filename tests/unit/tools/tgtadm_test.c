@@ -364,6 +364,47 @@ static void test_targets(void **state)
 	check_config("{" PORTALS ", 'targets': {}}");
 }
 
+/* The next target with a number must not get the accounts of an earlier one, whatever
+ * removed that one. */
+static void test_rules_end_with_the_target(void **state)
+{
+	static const char left[] = "'auth-groups': {'tgt-1': {'accounts': "
+				   "[{'user': 'a', 'secret-file': '/s'}]}}";
+	char text[400];
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		 "{" PORTALS ", %s, 'targets': {" X
+		 ": {'auth-group': 'none', 'tgt-id': '1'}}}",
+		 left);
+	config_begin(text);
+	run("--op delete --mode target -t 1 -F", tgtadm_target_delete, "");
+	check_config("{" PORTALS ", 'targets': {}}");
+	snprintf(text, sizeof(text), "{" PORTALS ", %s, 'targets': {}}", left);
+	config_begin(text);
+	run("--op new --mode target -t 1 -T iqn.2026-11.x:x", tgtadm_target_new,
+	    "");
+	check_config("{" PORTALS ", 'targets': {" X ": {'auth-group': 'none', "
+		     "'portal-groups': ['p'], 'tgt-id': '1'}}}");
+	/* a target that another program has made gets the number */
+	snprintf(text, sizeof(text),
+		 "{%s, 'targets': {" X ": {'auth-group': 'none'}}}", left);
+	config_begin(text);
+	run("--op bind --mode target -t 1 -I ALL", tgtadm_target_bind, "");
+	check_config("{'auth-groups': {'tgt-1': {'addresses': ['0.0.0.0/0', "
+		     "'::/0']}}, 'targets': {" X ": {'auth-group': 'tgt-1', "
+		     "'tgt-id': '1'}}}");
+	/* a group in use stays */
+	config_begin("{'auth-groups': {'tgt-1': {'addresses': '::1'}}, "
+		     "'targets': {" X
+		     ": {'auth-group': 'tgt-1', 'tgt-id': '1'}, "
+		     "'y': {'auth-group': 'tgt-1', 'tgt-id': '2'}}}");
+	run("--op delete --mode target -t 1 -F", tgtadm_target_delete, "");
+	check_config(
+		"{'auth-groups': {'tgt-1': {'addresses': '::1'}}, "
+		"'targets': {'y': {'auth-group': 'tgt-1', 'tgt-id': '2'}}}");
+}
+
 /* The auth group of a target that is shared is copied before it changes. */
 static void test_rules(void **state)
 {
@@ -759,6 +800,7 @@ int main(void)
 		cmocka_unit_test(test_number_targets),
 		cmocka_unit_test(test_difference),
 		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_rules_end_with_the_target),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_rules_of_others),
 		cmocka_unit_test(test_keys),
