@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import time
+import unittest
 
 from harness import Folder, ISER, ISERCTL, ISERD, ISER_TGTADM, io, main, need, patience, quiet_port, run, sparse, until
 
@@ -37,6 +38,9 @@ SAME = """
 --op update --mode logicalunit --tid 1 --lun 1 --params vendor_id=ACME,product_id=disk,product_rev=1,scsi_sn=serial
 --op update --mode logicalunit --tid 1 --lun 1 --params readonly=1
 --op update --mode logicalunit --tid 1 --lun 1 --params removable=1,online=1
+--op update --mode logicalunit --tid 1 --lun 1 --params ,vendor_id=ACME,,product_rev=2,
+--op update --mode logicalunit --tid 1 --lun 1 --params ,
+--op update --mode logicalunit --tid 1 --lun 1 --params =
 --op update --mode logicalunit --tid 1 --lun 1 --params vendor_id=
 --op update --mode logicalunit --tid 1 --lun 1
 --op update --mode logicalunit --tid 1 --lun 99 --params online=1
@@ -99,6 +103,18 @@ SAME = """
 --op show --mode conn
 --op show --mode conn --tid 7
 --op delete --mode conn --tid 99 --sid 1 --cid 1
+--op delete --mode conn --tid 1 --sid 1 --cid 0
+--op delete --mode conn --tid 7 --sid 1 --cid 0
+--op stat --mode target
+--op stat --mode target --tid 0
+--op stat --mode target --tid 99
+--op stat --mode target --tid 2147483647
+--op stat --mode target --tid 1 --lun 1
+--op stat --mode logicalunit --tid 7
+--op stat --mode logicalunit --tid 7 --lun 9
+--op stat --mode conn --tid 7 --sid 1
+--op stat --mode account
+--op stat --mode portal
 --op show --mode session --tid 1
 --op new --mode conn --tid 1
 --op delete --mode sys
@@ -119,7 +135,9 @@ def without_identity(text):
     return re.sub(r"(?m)(invalid request): .*", r"\1", text)
 
 
-class TgtAdm(Folder):
+class Base(Folder):
+    """An iserd without targets, and iser-tgtadm under the name tgtadm."""
+
     def setUp(self):
         super().setUp()
         self.ctl = self.path("ctl")
@@ -169,6 +187,23 @@ class TgtAdm(Folder):
     def config(self):
         return json.loads(run([ISERCTL, "-s", self.ctl, "--json", "config"]).text)["config"]
 
+    def bridge(self, target="x", account="", keys=""):
+        """A program that stays logged in to a target."""
+        url = "iscsi://%s127.0.0.1:%d/%s%s/1%s" % (account, self.port, IQN, target, keys)
+        proc = subprocess.Popen([ISER, "nbd-serve", "--socket", self.path("nbd"), url],
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(proc.wait)
+        self.addCleanup(proc.kill)
+        self.addCleanup(proc.stdout.close)
+        self.assertTrue(proc.stdout.readline())
+        return proc
+
+    def refused_login(self, target, account=""):
+        done = run([ISER, "info", "iscsi://%s127.0.0.1:%d/%s%s/1" % (account, self.port, IQN, target)], check=False)
+        self.assertNotEqual(done.returncode, 0, done.text)
+
+
+class TgtAdm(Base):
     @need("tgtd", "tgtadm")
     def test_same_as_tgtadm(self):
         control = str(30000 + os.getpid() % 2000)
@@ -264,16 +299,6 @@ class TgtAdm(Folder):
             self.assertNotEqual(done.returncode, 0, done.text)
         run(login + ["iscsi://" + url % ("", self.port, "two", 5)])
 
-    def bridge(self):
-        """A program that stays logged in to target x."""
-        proc = subprocess.Popen([ISER, "nbd-serve", "--socket", self.path("nbd"), "iscsi://127.0.0.1:%d/%sx/1" % (self.port, IQN)],
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.addCleanup(proc.wait)
-        self.addCleanup(proc.kill)
-        self.addCleanup(proc.stdout.close)
-        self.assertTrue(proc.stdout.readline())
-        return proc
-
     def test_sessions(self):
         self.iserd()
         self.good("--op new --mode target --tid 3 -T %sx" % IQN)
@@ -296,10 +321,6 @@ class TgtAdm(Folder):
         self.assertNotIn("Session: %s\n" % m.group(1), self.good("--op show --mode conn --tid 3"))
         self.good("--op delete --mode target --tid 3 --force")
 
-    def refused_login(self, target, account=""):
-        done = run([ISER, "info", "iscsi://%s127.0.0.1:%d/%s%s/1" % (account, self.port, IQN, target)], check=False)
-        self.assertNotEqual(done.returncode, 0, done.text)
-
     def test_rules_end_with_the_target(self):
         """Nothing of a deleted target is left for the next one of its number, in whatever order its rules went."""
         self.iserd()
@@ -320,6 +341,76 @@ class TgtAdm(Folder):
         self.good("--op bind --mode target --tid 1 -I ALL")
         self.refused_login("x", "old%secret-of-the-old@")
         run([ISER, "info", "iscsi://new%%secret-of-the-new@127.0.0.1:%d/%sx/1" % (self.port, IQN)])
+
+    def cinder(self, name, secret):
+        """The file that Cinder's class TgtAdm writes for a volume."""
+        with open(self.path("volumes/" + name), "w") as f:
+            f.write("<target %s%s>\n    backing-store %s\n    driver iscsi\n    incominguser %s %s\n    write-cache on\n"
+                    "    scsi_sn %s\n</target>\n" % (IQN, name, self.path(name + ".img"), name, secret, name))
+        with open(self.path("targets.conf"), "w") as f:
+            f.write("include %s/*\n" % self.path("volumes"))
+
+    @need("tgt-admin")
+    def test_cinder(self):
+        """The calls of Cinder's class TgtAdm: create, ensure, extend and remove a volume that is attached, and the next volume."""
+        if os.geteuid():
+            self.skipTest("tgt-admin must be root")
+        self.iserd()
+        os.mkdir(self.path("volumes"))
+        conf = ("-c", self.path("targets.conf"))
+        self.cinder("a", "secret-of-a-0001")
+        for _ in range(2):  # create_export, ensure_export
+            self.good("--lld iscsi --op show --mode target")
+            self.tgt_admin(*conf, "--update", IQN + "a")
+            shown = self.tgt_admin("--show")
+            self.assertIn("Target 1: %sa\n" % IQN, shown)
+            self.assertIn("\n        LUN: 1\n", shown)
+        self.bridge("a", "a%secret-of-a-0001@", "?reconnect=5")
+        sparse(self.path("a.img"), 128 << 20)  # extend_target, while attached
+        self.tgt_admin(*conf, "--update", IQN + "a", "-f")
+        text = run([ISER, "info", "iscsi://a%%secret-of-a-0001@127.0.0.1:%d/%sa/1" % (self.port, IQN)]).text
+        self.assertRegex(text, r"(?m)^bytes +%d$" % (128 << 20))
+        self.refused_login("a")
+        self.tgt_admin(*conf, "--delete", IQN + "a", "-f")  # remove_export
+        self.assertNotIn(IQN, self.tgt_admin("--show"))
+        os.remove(self.path("volumes/a"))
+        self.cinder("b", "secret-of-b-0002")
+        self.tgt_admin(*conf, "--update", IQN + "b")
+        self.assertIn("Target 1: %sb\n" % IQN, self.tgt_admin("--show"))
+        run([ISER, "info", "iscsi://b%%secret-of-b-0002@127.0.0.1:%d/%sb/1" % (self.port, IQN)])
+        self.refused_login("b", "a%secret-of-a-0001@")
+
+    def test_stat(self):
+        self.iserd()
+        self.good("--op new --mode target --tid 3 -T %sx" % IQN)
+        self.good("--op new --mode lu --tid 3 --lun 1 -b %s" % self.path("a.img"))
+        self.good("--op bind --mode target --tid 3 -I ALL")
+        run([ISER, "copy", "iscsi://127.0.0.1:%d/%sx/1" % (self.port, IQN), self.path("copy")])
+        head = "tgt lun sid rd_subm(bytes,cmds) rd_done(bytes,cmds) wr_subm(bytes,cmds) wr_done(bytes,cmds) errs"
+        for line in ("target --tid 3", "logicalunit --tid 3 --lun 1", "sys"):
+            lines = self.good("--op stat --mode " + line).splitlines()
+            self.assertEqual((lines[0], len(lines)), (head, 2))
+            self.assertRegex(lines[1], r"^  3   1   0 +\d+ +\d+( +\d+){7}$")
+        self.bridge()
+        sid, = re.findall(r"Session: (\d+)", self.good("--op show --mode conn --tid 3"))
+        for mode in ("conn", "session"):
+            lines = self.good("--op stat --mode %s --tid 3 --sid %s" % (mode, sid)).splitlines()
+            self.assertRegex(lines[1], r"^ +%s +\d+ +[1-9]\d+ +[1-9]\d+ +- +- +\d+ +\d+$" % sid)
+        self.refused("--op stat --mode conn --tid 3 --sid 60000", "can't find the session")
+
+    def test_missing_session(self):
+        """A session that never was is refused; one that ended with the last rule of its target counts as ended by the command."""
+        self.iserd()
+        self.good("--op new --mode target --tid 3 -T %sx" % IQN)
+        self.refused("--op delete --mode conn --tid 3 --sid 1 --cid 0", "can't find the session")
+        self.good("--op new --mode lu --tid 3 --lun 1 -b %s" % self.path("a.img"))
+        self.good("--op bind --mode target --tid 3 -I ALL")
+        self.refused("--op delete --mode conn --tid 3 --sid 1 --cid 0", "can't find the session")
+        self.bridge()
+        sid, = re.findall(r"Session: (\d+)", self.good("--op show --mode conn --tid 3"))
+        self.good("--op unbind --mode target --tid 3 -I ALL")
+        self.good("--op delete --mode conn --tid 3 --sid %s --cid 0" % sid)
+        self.refused("--op delete --mode conn --tid 3 --sid 60000 --cid 0", "can't find the session")
 
     def test_two_at_once(self):
         """No change is lost if many commands run at the same time."""
@@ -403,6 +494,71 @@ class TgtAdm(Folder):
         self.refused("--op new --mode target --tid 1 -T name\x1b[31m", "invalid request")
         self.assertNotIn("\x1b", self.adm("--op", "new", "--mode", "target", "--tid", "1", "-T", "name\x1b[31m")[1])
         self.assertEqual(self.good("--op show --mode target"), "")
+
+
+AGENTS = "/usr/lib/ocf/resource.d/heartbeat"
+
+
+@unittest.skipUnless(os.path.exists(AGENTS + "/iSCSILogicalUnit"), "the OCF agents are not installed: install resource-agents")
+class Pacemaker(Base):
+    """The OCF agents iSCSITarget and iSCSILogicalUnit as they are, with the implementation tgt, as Pacemaker starts them."""
+
+    def agent(self, kind, action, status=0, **parameters):
+        env = {"PATH": self.path("bin") + ":" + os.environ["PATH"], "ISER_TGTADM_SOCKET": self.ctl, "OCF_ROOT": "/usr/lib/ocf",
+               "OCF_RESOURCE_TYPE": kind, "OCF_RESOURCE_INSTANCE": "p_" + kind, "OCF_RESKEY_CRM_meta_timeout": "20000",
+               "HA_RSCTMP": self.dir, "HA_LOGFACILITY": "none", "HA_debug": "0",
+               "OCF_RESKEY_implementation": "tgt", **{"OCF_RESKEY_" + k: v for k, v in parameters.items()}}
+        done = subprocess.run([AGENTS + "/" + kind, action], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=patience(60), env=env)
+        self.assertEqual(done.returncode, status, "%s %s: %s" % (kind, action, done.stdout.decode()))
+
+    def pair(self, account=()):
+        """The parameters of a target and of its unit."""
+        target = {"iqn": IQN + "x", "tid": "1", "allowed_initiators": "ALL",
+                  **dict(zip(("incoming_username", "incoming_password"), account))}
+        unit = {"target_iqn": IQN + "x", "lun": "1", "path": self.path("a.img"), "vendor_id": "ACME", "product_id": "Disk",
+                "scsi_sn": "0a1b2c3d"}
+        return ("iSCSITarget", target), ("iSCSILogicalUnit", unit)
+
+    def both(self, action, pair, status=0):
+        order = pair if action != "stop" else reversed(pair)
+        for kind, parameters in order:
+            self.agent(kind, action, status, **parameters)
+
+    def test_start_and_stop(self):
+        self.iserd()
+        for account in ((), ("node", "secret-of-node-01"), ("node", "another-secret-02")):
+            pair = self.pair(account)
+            self.both("monitor", pair, status=7)  # not running
+            for action in ("validate-all", "start", "monitor", "start", "monitor"):
+                self.both(action, pair)
+            text = run([ISER, "info", "iscsi://%s127.0.0.1:%d/%sx/1" % (
+                "%s%%%s@" % account if account else "", self.port, IQN)]).text
+            self.assertRegex(text, r"(?s)vendor +ACME\nproduct +Disk\n.*serial +0a1b2c3d\n")
+            if account:
+                self.refused_login("x")
+            for _ in range(2):
+                self.both("stop", pair)
+            self.both("monitor", pair, status=7)
+            c = self.config()
+            self.assertEqual([c.get(k, {}) for k in ("targets", "backstores", "auth-groups")], [{}, {}, {}])
+            if account:
+                self.assertEqual(os.listdir(self.path("state/tgtadm-secrets")), [])
+
+    def test_stop_under_load(self):
+        self.iserd()
+        pair = self.pair(("node", "secret-of-node-01"))
+        for action in ("start", "stop", "start"):
+            self.both(action, pair)
+        url = "iscsi://node%%secret-of-node-01@127.0.0.1:%d/%sx/1" % (self.port, IQN)
+        bench = subprocess.Popen([ISER, "bench", "--time", "60", "--depth", "8", url], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        self.addCleanup(bench.wait)
+        self.addCleanup(bench.kill)
+        until(lambda: "Session" in self.good("--op show --mode conn --tid 1"), "the session of the load")
+        self.both("stop", pair)
+        self.both("monitor", pair, status=7)
+        self.assertNotEqual(bench.wait(patience(20)), 0)
 
 
 if __name__ == "__main__":

@@ -63,8 +63,8 @@ static bool is(const char *text, const char *word)
 /* Returns the exit status after a message. */
 static int refuse_types(const struct tgtadm_request *r)
 {
-	static const char *const known[] = { "rdwr", "aio", "null", "sg",
-					     "mmc" };
+	static const char *const known[] = { "rdwr", "aio", "null",
+					     "sg",   "mmc", "rbd" };
 	const char *device = r->device ? r->device : "disk";
 	bool good = !r->bstype;
 
@@ -72,7 +72,7 @@ static int refuse_types(const struct tgtadm_request *r)
 		good |= is(r->bstype, known[i]);
 	if (!good)
 		return tgtadm_refuse("%s: --bstype %.60s: iserd does not have "
-				     "it; give rdwr, aio, null or sg",
+				     "it; give rdwr, aio, null, sg or rbd",
 				     tgtadm_invalid, r->bstype);
 	if (strcmp(device, "disk") != 0 && strcmp(device, "cd") != 0 &&
 	    strcmp(device, "pt") != 0)
@@ -84,6 +84,39 @@ static int refuse_types(const struct tgtadm_request *r)
 				     "sg",
 				     tgtadm_invalid);
 	return 0;
+}
+
+/* Adds the options of an image of Ceph, "conf=FILE;id=NAME", to its store. Returns
+ * the exit status after a message. */
+static int add_options(const struct tgtadm_request *r, char *out, size_t size)
+{
+	const char *o = r->bsopts ? r->bsopts : "";
+	size_t n = strlen(out), len;
+
+	for (o += strspn(o, ";\\"); *o; o += len + strspn(o + len, ";\\")) {
+		len = strcspn(o, ";\\");
+		if (strncmp(o, "conf=", 5) != 0 && strncmp(o, "id=", 3) != 0)
+			return tgtadm_refuse(
+				"%s: --bsopts %.60s: give conf=FILE "
+				"and id=NAME",
+				tgtadm_invalid, o);
+		n += (size_t)snprintf(out + n, size - n, ",%.*s", (int)len, o);
+		if (n >= size)
+			return tgtadm_refuse("%s: --bsopts: too long",
+					     tgtadm_invalid);
+	}
+	return 0;
+}
+
+/* Writes the store of an image of Ceph to out; rbd is tgt's default pool. */
+static int rbd_store(const struct tgtadm_request *r, char *out, size_t size)
+{
+	if (!r->path || strchr(r->path, ',') ||
+	    snprintf(out, size, "rbd:%s%s", strchr(r->path, '/') ? "" : "rbd/",
+		     r->path) >= (int)size)
+		return tgtadm_refuse("%s: --backing-store: give POOL/IMAGE",
+				     tgtadm_invalid);
+	return add_options(r, out, size);
 }
 
 /* Writes the store of the new unit to out. Returns the exit status. */
@@ -101,6 +134,8 @@ static int store_of(const struct tgtadm_request *r, char out[PATH_MAX + 8])
 		snprintf(out, PATH_MAX + 8, "null:" NULL_SIZE);
 		return 0;
 	}
+	if (is(r->bstype, "rbd"))
+		return rbd_store(r, out, PATH_MAX + 8);
 	if (!r->path && !is(r->device, "cd"))
 		return tgtadm_refuse("'backing-store' option is necessary");
 	code = r->path ? full_path(r->path, path) : 0;
@@ -153,10 +188,10 @@ static json_t *make_store(struct tgtadm *t)
 		json_decref(store);
 		return NULL;
 	}
-	if (store && r->bsopts)
-		tgtadm_note(
-			t, "--bsopts: ignored: iserd has no options of backing "
-			   "stores");
+	if (store && r->bsopts && !is(r->bstype, "rbd"))
+		tgtadm_note(t,
+			    "--bsopts: ignored: iserd has options of images of "
+			    "Ceph (--bstype rbd) only");
 	return store;
 }
 

@@ -59,10 +59,15 @@ struct word {
 };
 
 static const struct word ops[] = {
-	{ "new", TGTADM_NEW },	     { "delete", TGTADM_DELETE },
-	{ "show", TGTADM_SHOW },     { "bind", TGTADM_BIND },
-	{ "unbind", TGTADM_UNBIND }, { "update", TGTADM_UPDATE },
-	{ "start", TGTADM_START },   { NULL, 0 },
+	{ "new", TGTADM_NEW },
+	{ "delete", TGTADM_DELETE },
+	{ "show", TGTADM_SHOW },
+	{ "bind", TGTADM_BIND },
+	{ "unbind", TGTADM_UNBIND },
+	{ "update", TGTADM_UPDATE },
+	{ "start", TGTADM_START },
+	{ "stat", TGTADM_STAT },
+	{ NULL, 0 },
 };
 
 static const struct word modes[] = {
@@ -94,15 +99,18 @@ static const char *const mode_names[] = {
 static const char *const allowed[TGTADM_MODES][TGTADM_OPS] = {
 	[TGTADM_SYS] = { [TGTADM_UPDATE] = "LmonvC",
 			 [TGTADM_SHOW] = "",
+			 [TGTADM_STAT] = "",
 			 [TGTADM_DELETE] = "" },
 	[TGTADM_TARGET] = { [TGTADM_NEW] = "LmotTC",
 			    [TGTADM_DELETE] = "LmotCF",
 			    [TGTADM_SHOW] = "LmotC",
+			    [TGTADM_STAT] = "LmotC",
 			    [TGTADM_BIND] = "LmotIQBHC",
 			    [TGTADM_UNBIND] = "LmotIQBHC",
 			    [TGTADM_UPDATE] = "LmotnvC" },
 	[TGTADM_LUN] = { [TGTADM_NEW] = "LmofytlbEYCS",
 			 [TGTADM_DELETE] = "LmotlC",
+			 [TGTADM_STAT] = "LmotlC",
 			 [TGTADM_UPDATE] = "LmofytlPC" },
 	[TGTADM_PORTAL] = { [TGTADM_NEW] = "LmoCP",
 			    [TGTADM_DELETE] = "LmoCP",
@@ -141,6 +149,8 @@ bool tgtadm_param(char **next, struct tgtadm_param *p)
 {
 	char *text = *next, *comma, *eq;
 
+	/* tgtadm skips empty parts: OCF agents begin and end with a comma */
+	text += text ? strspn(text, ",") : 0;
 	if (!text || !*text)
 		return false;
 	comma = strchr(text, ',');
@@ -346,7 +356,7 @@ static int check_letters(const struct tgtadm_request *r, int argc, char **argv)
 		[TGTADM_NEW] = "new",	    [TGTADM_DELETE] = "delete",
 		[TGTADM_SHOW] = "show",	    [TGTADM_BIND] = "bind",
 		[TGTADM_UNBIND] = "unbind", [TGTADM_UPDATE] = "update",
-		[TGTADM_START] = "start",
+		[TGTADM_START] = "start",   [TGTADM_STAT] = "stat",
 	};
 	int letter;
 
@@ -436,6 +446,7 @@ static void print_help(void)
 	      "  -m target -o new     -t TID -T NAME\n"
 	      "  -m target -o delete  -t TID [-F]\n"
 	      "  -m target -o show    [-t TID]\n"
+	      "  -m target -o stat    -t TID\n"
 	      "  -m target -o update  -t TID -n state -v ready|offline\n"
 	      "  -m target -o update  -t TID -n KEY -v VALUE\n"
 	      "  -m target -o bind    -t TID -I ADDRESS[/BITS]|ALL\n"
@@ -443,7 +454,7 @@ static void print_help(void)
 	      "  -m target -o unbind  -t TID -I ADDRESS[/BITS]|ALL\n"
 	      "  -m target -o unbind  -t TID -Q INITIATOR\n"
 	      "  -m lu -o new         -t TID -l LUN -b PATH "
-	      "[-E rdwr|aio|null|sg]\n"
+	      "[-E rdwr|aio|null|sg|rbd]\n"
 	      "                       [-Y disk|cd|pt] [-f sync|direct] "
 	      "[-y 512|4096]\n"
 	      "  -m lu -o delete      -t TID -l LUN\n"
@@ -453,12 +464,14 @@ static void print_help(void)
 	      "  -m account -o show\n"
 	      "  -m account -o bind   -u USER [-t TID] [-O]\n"
 	      "  -m account -o unbind -u USER [-t TID] [-O]\n"
+	      "  -m lu -o stat        -t TID -l LUN\n"
 	      "  -m conn -o show      -t TID\n"
+	      "  -m conn -o stat      -t TID -s SID\n"
 	      "  -m conn -o delete    -t TID -s SID -c CID\n"
 	      "  -m portal -o new     -P portal=ADDRESS[:PORT]\n"
 	      "  -m portal -o delete  -P portal=ADDRESS[:PORT]\n"
 	      "  -m portal -o show\n"
-	      "  -m sys -o show\n"
+	      "  -m sys -o show | stat\n"
 	      "  -m sys -o update     -n debug -v on|off\n"
 	      "  -m sys -o delete\n"
 	      "\n"

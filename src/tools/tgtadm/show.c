@@ -111,10 +111,9 @@ static void split_store(const char *store, struct lun *l)
 	static const struct {
 		const char *prefix, *bstype, *type;
 	} kinds[] = {
-		{ "cd:", "mmc", "cd/dvd" },
-		{ "scsi:", "sg", "passthrough" },
-		{ "null:", "null", "disk" },
-		{ "ram:", "ram", "disk" },
+		{ "cd:", "mmc", "cd/dvd" },  { "scsi:", "sg", "passthrough" },
+		{ "null:", "null", "disk" }, { "ram:", "ram", "disk" },
+		{ "rbd:", "rbd", "disk" },
 	};
 
 	l->bstype = "rdwr";
@@ -128,8 +127,9 @@ static void split_store(const char *store, struct lun *l)
 		l->bstype = kinds[i].bstype;
 		l->type = kinds[i].type;
 		/* what makes the same unit again is not only a path */
-		l->path = *l->bstype == 'r' || *l->bstype == 'n' ? store
-								 : store + n;
+		l->path = !strcmp(l->bstype, "ram") || *l->bstype == 'n'
+				  ? store
+				  : store + n;
 	}
 	if (!*l->path)
 		l->path = "None";

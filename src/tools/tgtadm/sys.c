@@ -3,9 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/bytes.h"
 #include "tools/tgtadm/tgtadm.h"
+
+#define END_TRIES 200 /* of looking for a session that is to end */
+#define END_WAIT  50  /* milliseconds */
 
 /* ---- system ---- */
 
@@ -90,19 +94,61 @@ static int find_session(struct tgtadm *t, const char *target, bool *has_conn)
 }
 
 /* A session has the connection of its cid; its end is the end of the session. iserd answers
- * once the session has ended. */
-static int kick_session(struct tgtadm *t)
+ * once the session has ended, or at once if it was asked to log out before, as by the end
+ * of the last rule of its target. */
+static int kick_session(struct tgtadm *t, const char *target)
 {
+	const struct timespec rest = { 0, END_WAIT * 1000000L };
 	char name[24];
-	json_t *ended;
+	bool has_conn;
+	int found = 1;
 
 	snprintf(name, sizeof(name), "%llu", (unsigned long long)t->r->sid);
-	ended = tgtadm_call(t, "session.kick",
-			    json_pack("{s:s}", "name", name));
-	if (!ended && !t->code)
+	json_decref(tgtadm_call(t, "session.kick",
+				json_pack("{s:s}", "name", name)));
+	for (unsigned i = 0; i < END_TRIES && found > 0; i++) {
+		if (i)
+			nanosleep(&rest, NULL);
+		found = find_session(t, target, &has_conn);
+	}
+	if (found < 0)
 		return tgtadm_failed(t);
-	json_decref(ended); /* NULL: it has ended by itself */
-	return 0;
+	return found ? tgtadm_refuse("%s: the session has not ended",
+				     tgtadm_invalid)
+		     : 0;
+}
+
+/* Returns whether a session may have had this number: they are multiples of the
+ * number of workers, plus the worker, in the order of the logins. -1: the error of
+ * tgtadm_call. */
+static int was_session(struct tgtadm *t)
+{
+	json_t *status = tgtadm_call(t, "status", NULL);
+	const json_t *a = json_object_get(status, "admission");
+	uint64_t logins =
+		(uint64_t)json_integer_value(json_object_get(a, "logins"));
+	uint64_t workers = (uint64_t)json_integer_value(
+		json_object_get(status, "workers"));
+	int was = status ? workers && t->r->sid / workers &&
+				   t->r->sid / workers <= logins
+			 : -1;
+
+	json_decref(status);
+	return was;
+}
+
+/* The end of a session that is not there: a target that admits no initiator has ended
+ * its sessions when its last rule went, which tgt does not; tgt-admin --delete --force
+ * ends them after that. */
+static int end_missing(struct tgtadm *t, const json_t *target)
+{
+	int was = strcmp(tgtadm_text(target, "auth-group"), "none")
+			  ? 0
+			  : was_session(t);
+
+	if (was < 0)
+		return tgtadm_failed(t);
+	return was ? 0 : tgtadm_refuse("%s", tgtadm_no_session);
 }
 
 /* The configuration stays as it is. */
@@ -118,15 +164,10 @@ static int end_connection(struct tgtadm *t)
 	found = find_session(t, name, &has_conn);
 	if (found < 0)
 		return tgtadm_failed(t);
-	if (found && !has_conn)
-		return tgtadm_refuse("%s", tgtadm_no_connection);
-	if (found)
-		return kick_session(t);
-	/* a target that admits no initiator has ended its sessions: that is
-	 * what tgt-admin --delete --force asks for next */
-	return strcmp(tgtadm_text(target, "auth-group"), "none")
-		       ? tgtadm_refuse("%s", tgtadm_no_session)
-		       : 0;
+	if (!found)
+		return end_missing(t, target);
+	return has_conn ? kick_session(t, name)
+			: tgtadm_refuse("%s", tgtadm_no_connection);
 }
 
 int tgtadm_conn_delete(struct tgtadm *t)
@@ -148,9 +189,11 @@ static const struct operation {
 	int (*change)(struct tgtadm *t), (*run)(struct tgtadm *t);
 } operations[TGTADM_MODES][TGTADM_OPS] = {
 	[TGTADM_SYS] = { [TGTADM_SHOW] = { .run = tgtadm_show },
+			 [TGTADM_STAT] = { .run = tgtadm_stat },
 			 [TGTADM_UPDATE] = { .run = tgtadm_sys_update },
 			 [TGTADM_DELETE] = { .run = tgtadm_sys_delete } },
 	[TGTADM_TARGET] = { [TGTADM_SHOW] = { .run = tgtadm_show },
+			    [TGTADM_STAT] = { .run = tgtadm_stat },
 			    [TGTADM_NEW] = { tgtadm_target_new },
 			    [TGTADM_DELETE] = { tgtadm_target_delete },
 			    [TGTADM_UPDATE] = { tgtadm_target_update },
@@ -158,11 +201,14 @@ static const struct operation {
 			    [TGTADM_UNBIND] = { tgtadm_target_unbind } },
 	[TGTADM_LUN] = { [TGTADM_NEW] = { tgtadm_lun_new },
 			 [TGTADM_DELETE] = { tgtadm_lun_delete },
+			 [TGTADM_STAT] = { .run = tgtadm_stat },
 			 [TGTADM_UPDATE] = { tgtadm_lun_update } },
 	[TGTADM_PORTAL] = { [TGTADM_SHOW] = { .run = tgtadm_show },
 			    [TGTADM_NEW] = { tgtadm_portal_new },
 			    [TGTADM_DELETE] = { tgtadm_portal_delete } },
+	[TGTADM_SESSION] = { [TGTADM_STAT] = { .run = tgtadm_stat } },
 	[TGTADM_CONN] = { [TGTADM_SHOW] = { .run = tgtadm_show },
+			  [TGTADM_STAT] = { .run = tgtadm_stat },
 			  [TGTADM_DELETE] = { .run = tgtadm_conn_delete } },
 	[TGTADM_ACCOUNT] = { [TGTADM_SHOW] = { .run = tgtadm_show },
 			     [TGTADM_NEW] = { tgtadm_account_new },

@@ -7,6 +7,8 @@
 #include "base/bytes.h"
 #include "tools/tgtadm/tgtadm.h"
 
+#define CONNECTIONS_MAX 16u /* of the field max-connections */
+
 /* ---- new, delete ---- */
 
 static bool is_driver(const char *lld)
@@ -116,6 +118,7 @@ enum key_kind {
 	KEY_NUMBER,
 	KEY_BOOL,
 	KEY_DIGEST,
+	KEY_CONNECTIONS,
 	KEY_ANY,
 };
 
@@ -143,7 +146,7 @@ static const struct key {
 	{ "DefaultTime2Retain", KEY_NUMBER, 0, 3600 },
 	{ "OFMarkInt", KEY_NUMBER, 1, 65535 },
 	{ "IFMarkInt", KEY_NUMBER, 1, 65535 },
-	{ "MaxConnections", KEY_NUMBER, 1, 65535 },
+	{ "MaxConnections", KEY_CONNECTIONS, 1, 65535 },
 	{ "RDMAExtensions", KEY_BOOL, 0, 0 },
 	{ "TargetRecvDataSegmentLength", KEY_NUMBER, 512, 16777215 },
 	{ "InitiatorRecvDataSegmentLength", KEY_NUMBER, 512, 16777215 },
@@ -164,6 +167,7 @@ static bool is_value(const struct key *k, const char *value)
 		return !strncmp(value, "None", 4) ||
 		       !strncmp(value, "CRC32C", 6);
 	case KEY_NUMBER:
+	case KEY_CONNECTIONS:
 		return !tgtadm_number(value, k->max, &v) && v >= k->min;
 	default:
 		return true;
@@ -185,6 +189,22 @@ static int set_state(struct tgtadm *t, json_t *target, const char *state)
 	return 0;
 }
 
+/* MaxConnections is the field max-connections, which has a smaller range. */
+static void set_connections(struct tgtadm *t, json_t *target)
+{
+	uint64_t v = 1;
+
+	(void)tgtadm_number(t->r->value, CONNECTIONS_MAX, &v);
+	if (v > CONNECTIONS_MAX)
+		tgtadm_note(
+			t,
+			"target %d: MaxConnections: %u, the most that iserd has",
+			t->r->tid, CONNECTIONS_MAX);
+	v = v > CONNECTIONS_MAX ? CONNECTIONS_MAX : v;
+	json_object_set_new(target, "max-connections",
+			    json_sprintf("%u", (unsigned)v));
+}
+
 int tgtadm_target_update(struct tgtadm *t)
 {
 	const struct tgtadm_request *r = t->r;
@@ -203,6 +223,8 @@ int tgtadm_target_update(struct tgtadm *t)
 		json_object_set_new(target, "digests",
 				    json_string(*r->value == 'C' ? "prefer"
 								 : "none"));
+	else if (k->kind == KEY_CONNECTIONS)
+		set_connections(t, target);
 	else if (k->kind == KEY_ANY)
 		tgtadm_note(t,
 			    "target %d: %s: ignored: iserd pings idle "

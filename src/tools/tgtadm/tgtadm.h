@@ -4,7 +4,7 @@
  * and carries it out by an iserd. options.c reads the command line; link.c talks
  * to iserd; model.c fetches the configuration in force, numbers its targets and
  * brings the edited configuration into force; target.c, access.c, lun.c,
- * account.c, portal.c and sys.c edit it; show.c prints.
+ * account.c, portal.c and sys.c edit it; show.c and stat.c print.
  *
  * Targets have numbers (tid), which are the field tgt-id of the configuration.
  * What belongs to a target has its number in the name: the auth group "tgt-TID"
@@ -45,6 +45,7 @@ enum tgtadm_op {
 	TGTADM_UNBIND,
 	TGTADM_UPDATE,
 	TGTADM_START,
+	TGTADM_STAT,
 	TGTADM_OPS,
 };
 
@@ -248,6 +249,7 @@ int tgtadm_conn_delete(struct tgtadm *t);
 int tgtadm_sys_update(struct tgtadm *t);
 int tgtadm_sys_delete(struct tgtadm *t);
 int tgtadm_show(struct tgtadm *t);
+int tgtadm_stat(struct tgtadm *t);
 
 /* tgtadm_run carries out t->r. Returns the exit status. */
 int tgtadm_run(struct tgtadm *t);

@@ -405,6 +405,29 @@ static void test_rules_end_with_the_target(void **state)
 		"'targets': {'y': {'auth-group': 'tgt-1', 'tgt-id': '2'}}}");
 }
 
+/* tgtadm skips empty parts; OCF agents begin and end with a comma. */
+static void test_params(void **state)
+{
+	char text[] = ",,a=1,,b=,c,", only[] = ",", *next = text;
+	struct tgtadm_param p;
+
+	(void)state;
+	assert_true(tgtadm_param(&next, &p));
+	assert_string_equal(p.name, "a");
+	assert_string_equal(p.value, "1");
+	assert_true(tgtadm_param(&next, &p));
+	assert_string_equal(p.name, "b");
+	assert_string_equal(p.value, "");
+	assert_true(tgtadm_param(&next, &p));
+	assert_string_equal(p.name, "c");
+	assert_null(p.value);
+	assert_false(tgtadm_param(&next, &p));
+	next = only;
+	assert_false(tgtadm_param(&next, &p));
+	next = NULL;
+	assert_false(tgtadm_param(&next, &p));
+}
+
 /* The auth group of a target that is shared is copied before it changes. */
 static void test_rules(void **state)
 {
@@ -482,6 +505,11 @@ static void test_keys(void **state)
 	run("--op update --mode target -t 1 -n MaxBurstLength -v 512",
 	    tgtadm_target_update, "");
 	assert_int_equal(json_array_size(tgt.notes), 1);
+	run("--op update --mode target -t 1 -n MaxConnections -v 99",
+	    tgtadm_target_update, "");
+	check_config("{'targets': {" X ": {'auth-group': 'none', 'tgt-id': "
+		     "'1', 'digests': 'prefer', 'max-connections': '16'}}}");
+	assert_int_equal(json_array_size(tgt.notes), 2);
 	run("--op update --mode target -t 1 -n MaxBurstLength -v 511",
 	    tgtadm_target_update, "tgtadm: invalid request\n");
 	run("--op update --mode target -t 1 -n nonsense -v 1",
@@ -511,8 +539,8 @@ static void test_luns(void **state)
 	    "tgtadm: can't find the target\n");
 	run("--op new --mode lu -t 1 -l 2 -b /d/a", tgtadm_lun_new,
 	    "tgtadm: invalid request: logical unit 1 of this target");
-	run("--op new --mode lu -t 1 -l 2 -b /d/b -E rbd", tgtadm_lun_new,
-	    "tgtadm: invalid request: --bstype rbd: iserd does not have it");
+	run("--op new --mode lu -t 1 -l 2 -b /d/b -E sheepdog", tgtadm_lun_new,
+	    "tgtadm: invalid request: --bstype sheepdog: iserd does not");
 	run("--op new --mode lu -t 1 -l 2 -b /d/b -Y tape", tgtadm_lun_new,
 	    "tgtadm: invalid request: --device-type tape: iserd does not");
 	run("--op new --mode lu -t 1 -l 2 -b /d/b -y 1000", tgtadm_lun_new,
@@ -542,6 +570,26 @@ static void test_luns(void **state)
 	run("--op delete --mode lu -t 1 -l 3", tgtadm_lun_delete, "");
 	run("--op delete --mode lu -t 1 -l 4", tgtadm_lun_delete, "");
 	check_config(LUNS("'1': 'tgt-1-1'", "'tgt-1-1': {'store': '/d/a'}"));
+}
+
+/* Images of Ceph have a pool and options. */
+static void test_luns_of_ceph(void **state)
+{
+	(void)state;
+	config_begin("{'targets': {" X ": {'tgt-id': '1'}}}");
+	run("--op new --mode lu -t 1 -l 1 -b pool/a -E rbd -S "
+	    "conf=/c;id=u",
+	    tgtadm_lun_new, "");
+	run("--op new --mode lu -t 1 -l 2 -b b -E rbd", tgtadm_lun_new, "");
+	check_config("{'targets': {" X ": {'tgt-id': '1', 'luns': {'1': "
+		     "'tgt-1-1', '2': 'tgt-1-2'}}}, 'backstores': {'tgt-1-1': "
+		     "{'store': 'rbd:pool/a,conf=/c,id=u'}, 'tgt-1-2': "
+		     "{'store': 'rbd:rbd/b'}}}");
+	run("--op new --mode lu -t 1 -l 3 -b c -E rbd -S cluster=x",
+	    tgtadm_lun_new,
+	    "tgtadm: invalid request: --bsopts cluster=x: give");
+	run("--op new --mode lu -t 1 -l 3 -b a,id=x -E rbd", tgtadm_lun_new,
+	    "tgtadm: invalid request: --backing-store: give POOL/IMAGE");
 }
 
 /* One backstore in two targets, and one that another program made. */
@@ -801,10 +849,12 @@ int main(void)
 		cmocka_unit_test(test_difference),
 		cmocka_unit_test(test_targets),
 		cmocka_unit_test(test_rules_end_with_the_target),
+		cmocka_unit_test(test_params),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_rules_of_others),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_luns),
+		cmocka_unit_test(test_luns_of_ceph),
 		cmocka_unit_test(test_luns_share),
 		cmocka_unit_test(test_lun_update),
 		cmocka_unit_test(test_accounts),
