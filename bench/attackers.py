@@ -240,6 +240,29 @@ def designator(s):
     raise RuntimeError("no NAA designator")
 
 
+def write_zeros(args):
+    s = Session(args.peer).ready()
+    s.keep(32, [(b"\x93\1" + struct.pack(">QIH", 0, (64 << 20) // 512, 0),)])
+
+
+def big_writes(args):
+    """Writes of 16 MiB, which the unit gets as a whole."""
+    s = Session(args.peer).ready()
+    size = 16 << 20
+    block, unit = data_out(s, size // 262144, 0, 0, 262144)
+    say_ready()
+    while True:
+        s.begin(b"\x8a\0" + struct.pack(">QIH", 0, size // 512, 0), WRITE, size)
+        for at in range(0, size, 262144):
+            op, head, _ = s.recv()
+            if op != 0x31:
+                raise RuntimeError("no R2T but %#x" % op)
+            pdu = bytearray(block[at // 262144 * unit:][:unit])
+            pdu[1], pdu[16:24], pdu[36:40] = 0x80, head[16:24], bytes(4)
+            s.sock.sendall(pdu)
+        s.end()
+
+
 def extended_copy(args):
     s = Session(args.peer).ready()
     unit = (b"\xe4\0\0\0" + designator(s)).ljust(28, b"\0") + struct.pack(">BBH", 0, 2, 0)[:1]
@@ -415,6 +438,8 @@ ATTACKS = {
     "stray Data-Outs": stray_data,
     "tiny Data-Outs": tiny_data,
     "VERIFY of 64 MiB": verify,
+    "WRITE SAME of 64 MiB": write_zeros,
+    "writes of 16 MiB": big_writes,
     "EXTENDED COPY": extended_copy,
     "UNMAP of 255 ranges": unmap,
     "MODE SELECT": mode_select,

@@ -105,6 +105,11 @@ struct bs {
 	uint32_t phys_block;  /* preferred unit of the medium, bytes */
 	uint32_t unmap_grain; /* bytes; 0 when BS_CAP_UNMAP is missing */
 	unsigned caps;
+	/* A request that moves, or discards, more bytes keeps the thread of its worker for
+	 * long: it had better come in parts. 0: other threads, or a device, work on it. */
+	struct {
+		uint32_t data, discard;
+	} part;
 	const struct bs_protection *protection; /* NULL: not supported */
 	/* of each worker; NULL: the store does not count. As long as the store is
 	 * open. */

@@ -25,6 +25,8 @@
 
 /* small enough to stay in the cache between copy and encryption */
 #define PIECE ((size_t)32 << 10)
+/* some 150 us */
+#define CRYPT_PART (256u << 10)
 
 enum {
 	SMALL,
@@ -400,6 +402,7 @@ struct bs *bs_crypt_new(struct bs *next, const struct bs_crypt_config *cfg)
 	if (!c)
 		return NULL;
 	bs_filter_init(&c->bs, &crypt_ops, next);
+	c->bs.part.data = CRYPT_PART;
 	if (cfg->keep && !(next->caps & BS_CAP_READ_ONLY))
 		c->bs.caps |= BS_CAP_REKEY;
 	c->next = next;

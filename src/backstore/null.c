@@ -71,5 +71,6 @@ struct bs *bs_null_new(const char *name, uint64_t size, uint32_t block_size)
 	}
 	bs_memory_init(&null->bs, &null_ops, name, size, block_size);
 	null->bs.caps |= BS_CAP_SPACE;
+	null->bs.part.data = null->bs.part.discard = 0;
 	return &null->bs;
 }

@@ -285,6 +285,8 @@ static const struct bs_ram_ops plain_memory_ops = {
 	.used = all_used,
 };
 
+#define MEMORY_PART (256u << 10)
+
 void bs_memory_init(struct bs *b, const struct bs_ops *ops, const char *name,
 		    uint64_t size, uint32_t block_size)
 {
@@ -302,6 +304,7 @@ void bs_memory_init(struct bs *b, const struct bs_ops *ops, const char *name,
 		.unmap_grain = block_size,
 		.caps = BS_CAP_FUA | BS_CAP_UNMAP | BS_CAP_EXTENTS |
 			BS_CAP_LEND | BS_CAP_AT_ONCE,
+		.part = { .data = MEMORY_PART, .discard = MEMORY_PART },
 	};
 	bs_set_name(b, name);
 	memcpy(key, b->name, sizeof(b->name));

@@ -51,6 +51,10 @@ struct worker {
 	struct io_timer chores;
 	bool chores_set;
 	struct io_defer count; /* tgt_worker_count, at the end of a turn */
+	struct {	       /* messages of worker_give_way */
+		struct io_defer run;
+		struct dev_msg *first, **last;
+	} steps;
 	/* shutdown */
 	struct dev_msg drain, kill, idle;
 	struct io_timer drain_tick;
@@ -128,7 +132,7 @@ void daemon_block_signals(void);
 int daemon_run(struct cfg_model *m);
 
 /*
- * worker.c. worker_post, worker_buf_*, worker_wall_ms, worker_later and
+ * worker.c. worker_post, worker_buf_*, worker_wall_ms, worker_later, worker_give_way and
  * worker_rearm are functions of dev_env and tgt_config (device.h, target.h),
  * where arg is the struct daemon.
  */
@@ -158,6 +162,9 @@ uint64_t worker_wall_ms(void *arg);
 /* worker_later runs m on the worker, whose thread calls it, in ms milliseconds:
  * at once if there is no memory for a timer. */
 void worker_later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m);
+/* worker_give_way runs m on the calling worker in a later turn (io_loop_give_way), where all
+ * messages of a worker are one piece of work: the first of them runs. */
+void worker_give_way(void *arg, unsigned worker, struct dev_msg *m);
 /* worker_rearm makes the worker set its timer to the target's next deadline at
  * the end of the turn; on the worker's thread. */
 void worker_rearm(void *arg, unsigned worker);

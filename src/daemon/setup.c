@@ -121,6 +121,7 @@ static struct dev_env env_of(struct daemon *d)
 		.buf_put = worker_buf_put,
 		.wall_ms = worker_wall_ms,
 		.later = worker_later,
+		.give_way = worker_give_way,
 		.time = worker_time,
 		.random = io_random,
 		.save = d->options.state || d->model->cluster.n ? save_state

@@ -81,6 +81,30 @@ void worker_later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m)
 	}
 }
 
+static void run_step(struct io_defer *d)
+{
+	struct worker *w = container_of(d, struct worker, steps.run);
+	struct dev_msg *m = w->steps.first;
+
+	w->steps.first = m->next;
+	if (w->steps.first)
+		io_loop_give_way(w->loop, d);
+	else
+		w->steps.last = &w->steps.first;
+	m->run(m); /* may free it, or give way again */
+}
+
+void worker_give_way(void *arg, unsigned worker, struct dev_msg *m)
+{
+	struct daemon *d = arg;
+	struct worker *w = &d->workers[worker];
+
+	m->next = NULL;
+	*w->steps.last = m;
+	w->steps.last = &m->next;
+	io_loop_give_way(w->loop, &w->steps.run);
+}
+
 xtime worker_time(void *arg, unsigned worker, bool exact)
 {
 	const struct daemon *d = arg;
@@ -185,6 +209,9 @@ static int worker_init(struct daemon *d, struct worker *w, unsigned index)
 	w->chores.fire = do_chores;
 	w->count.run = count_commands;
 	list_init(&w->count.link);
+	w->steps.run.run = run_step;
+	list_init(&w->steps.run.link);
+	w->steps.last = &w->steps.first;
 	bufpool_init(&w->bufs, setup_memory(d->nworkers));
 	w->loop = io_loop_new(d->options.io, &err);
 	if (!w->loop) {
@@ -242,6 +269,7 @@ void workers_close(struct daemon *d)
 		io_timer_clear(w->loop, &w->chores);
 		io_timer_clear(w->loop, &w->drain_tick);
 		io_defer_cancel(&w->count);
+		io_defer_cancel(&w->steps.run);
 		mailbox_fini(&w->mail);
 		bufpool_fini(&w->bufs);
 		io_loop_free(w->loop);

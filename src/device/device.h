@@ -104,6 +104,10 @@ struct dev_env {
 	 * is ignored. */
 	void (*later)(void *arg, unsigned worker, unsigned ms,
 		      struct dev_msg *m);
+	/* Calls m->run on the calling worker in a later turn, once the worker has served what
+	 * else there is, as it does for all messages of this kind, one after the other. NULL:
+	 * commands that work in steps end in one turn. */
+	void (*give_way)(void *arg, unsigned worker, struct dev_msg *m);
 	/* The time of a monotonic clock on the calling worker: at the beginning
 	 * of the turn, or exactly. With `later`, for dev_limits; NULL: they are
 	 * ignored. */
@@ -729,6 +733,9 @@ struct dev_task {
 		/* for the handler: the last step was a write */
 		bool wrote;
 		uint64_t at, end; /* for the handler: byte offsets */
+		/* what the steps of this turn cost, in bytes; to go on in another turn */
+		uint64_t cost;
+		struct dev_msg later;
 	} steps;
 	/* io.c, flush.c: the request in progress */
 	struct {

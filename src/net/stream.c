@@ -32,6 +32,8 @@
  * queue of commands, the peer would wait for the last answer before it sends the next ones,
  * and one of the two ends would always be idle. */
 #define RX_PER_TURN (256u << 10)
+/* Then the other connections get their turn; this one goes on in the next turn. */
+#define TX_PER_TURN (512u << 10)
 /* limit of sending to a peer that does not read */
 #define FLUSH_MAX (5 * XTIME_S)
 /* longer than any frame of a network device */
@@ -335,6 +337,20 @@ static bool send_once(struct net_stream *s)
 	return !s->tx_blocked;
 }
 
+static bool is_lost(struct net_stream *s)
+{
+	return (s->ended && s->end_err) || core_status(s)->fate == STREAM_CLOSE;
+}
+
+/* A socket that takes more than a turn sends is waited for as one that takes no more. */
+static void send_some(struct net_stream *s)
+{
+	uint64_t before = s->stats.tx_bytes;
+
+	while (!s->tx_blocked && !is_lost(s) && send_once(s))
+		s->tx_blocked = s->stats.tx_bytes - before >= TX_PER_TURN;
+}
+
 /* ---- the end ---- */
 
 /* shut closes the socket. The callback closed may free s. */
@@ -425,11 +441,6 @@ static bool carry_out(struct net_stream *s)
 	return false;
 }
 
-static bool is_lost(struct net_stream *s)
-{
-	return (s->ended && s->end_err) || core_status(s)->fate == STREAM_CLOSE;
-}
-
 /* serve_stream handles the end of a turn: output, then fate and deadline.
  * Responses made before the peer's FIN are still sent. */
 static void serve_stream(struct io_defer *d)
@@ -438,8 +449,7 @@ static void serve_stream(struct io_defer *d)
 
 	s->status_stale = true; /* commands may have completed in this turn */
 	if (s->state == RUNNING) {
-		while (!s->tx_blocked && !is_lost(s) && send_once(s))
-			;
+		send_some(s);
 		if (carry_out(s))
 			return;
 	}

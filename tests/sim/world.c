@@ -89,6 +89,7 @@ static void open_on(struct world *w,
 	tgt_config_default(&w->cfg);
 	w->cfg.env = (struct dev_env){ .nworkers = 1,
 				       .post = post,
+				       .give_way = post,
 				       .buf_get = buf_get,
 				       .buf_put = buf_put,
 				       .buf_common = w->common,

@@ -65,9 +65,6 @@ unsigned dev_threshold_exponent(const struct dev_lu *lu);
  * write completed a threshold set, dev_written first compares the free space
  * with the soft threshold. */
 void dev_written(struct dev_task *t, uint64_t bytes);
-/* rw.c: dev_write_done is the end of a command whose only request was a write
- * (dev_submit). */
-void dev_write_done(struct dev_task *t, int result);
 
 /* ---- orwrite.c ---- */
 

@@ -29,12 +29,18 @@ static int take_range(struct dev_task *t)
 	return dev_range(t, t->lba, t->blocks);
 }
 
-/* ---- READ ---- */
+/* ---- transfers in parts ---- */
 
-int dev_prepare_read(struct dev_task *t, uint64_t *out_len)
+/* Shorter ones are not worth a further turn. */
+#define PARTS_FROM (1u << 20)
+
+/* A store that encrypts writes to a medium, where each part would be synchronised. */
+static bool comes_in_parts(const struct dev_task *t, uint64_t len, bool fua)
 {
-	(void)out_len;
-	return take_range(t);
+	const struct bs *b = t->lu->bs;
+
+	return len > PARTS_FROM && b->part.data && b->part.data < len &&
+	       (!fua || (b->caps & BS_CAP_AT_ONCE));
 }
 
 static void read_done(struct dev_task *t, int result)
@@ -47,6 +53,62 @@ static void read_done(struct dev_task *t, int result)
 	t->mem.iov[0].iov_len = MIN(t->mem.iov[0].iov_len, (size_t)t->edtl.in);
 	t->in = bufv_of(t->mem.iov, 1);
 	dev_good(t);
+}
+
+static void parts_done(struct dev_task *t)
+{
+	if (t->steps.wrote)
+		dev_written(t, t->steps.end - (t->lba << t->lu->block_shift));
+	else
+		read_done(t, 0);
+}
+
+/* t->count bytes were moved. */
+static bool part_step(struct dev_task *t)
+{
+	uint64_t begin = t->lba << t->lu->block_shift, done;
+
+	if (t->steps.result) {
+		dev_io_failed(t, t->steps.result, t->steps.at);
+		return false;
+	}
+	t->steps.at += t->count;
+	if (t->steps.at == t->steps.end) {
+		parts_done(t);
+		return false;
+	}
+	t->count = (uint32_t)MIN(t->steps.end - t->steps.at,
+				 (uint64_t)t->lu->bs->part.data);
+	done = t->steps.at - begin;
+	t->mem.iov[1] =
+		(struct iovec){ (uint8_t *)t->mem.iov[0].iov_base + done,
+				t->count };
+	t->req.data = bufv_of(&t->mem.iov[1], 1);
+	t->req.pi = NULL;
+	if (t->mem.pi)
+		t->req.pi =
+			(uint8_t *)t->mem.pi + (done >> t->lu->block_shift) * 8;
+	dev_step_io(t, t->steps.wrote ? BS_WRITE : BS_READ, 0, t->steps.at,
+		    t->count);
+	return true;
+}
+
+/* The memory is iov[0]. */
+static void move_in_parts(struct dev_task *t, bool write, uint64_t len)
+{
+	t->steps.wrote = write;
+	t->steps.at = t->lba << t->lu->block_shift;
+	t->steps.end = t->steps.at + len;
+	t->count = 0;
+	dev_steps(t, part_step);
+}
+
+/* ---- READ ---- */
+
+int dev_prepare_read(struct dev_task *t, uint64_t *out_len)
+{
+	(void)out_len;
+	return take_range(t);
 }
 
 static void read_blocks(struct dev_task *t)
@@ -73,6 +135,10 @@ static void read_blocks(struct dev_task *t)
 	if (!dev_buf(t, (size_t)wanted))
 		return;
 	t->mem.iov[0] = (struct iovec){ t->mem.buf, (size_t)wanted };
+	if (comes_in_parts(t, wanted, false)) {
+		move_in_parts(t, false, wanted);
+		return;
+	}
 	t->req.data = bufv_of(t->mem.iov, 1);
 	dev_submit(t, BS_READ, 0, off, wanted, read_done);
 }
@@ -115,7 +181,7 @@ int dev_prepare_write(struct dev_task *t, uint64_t *out_len)
 	return 0;
 }
 
-void dev_write_done(struct dev_task *t, int result)
+static void write_done(struct dev_task *t, int result)
 {
 	if (result)
 		dev_io_failed(t, result, t->req.off);
@@ -124,8 +190,7 @@ void dev_write_done(struct dev_task *t, int result)
 }
 
 /* Writes whole blocks only: ignores an incomplete last block. */
-static void write_out(struct dev_task *t, unsigned flags,
-		      void (*then)(struct dev_task *t, int result))
+static void write_out(struct dev_task *t, unsigned flags)
 {
 	unsigned shift = t->lu->block_shift;
 	uint64_t len = (uint64_t)t->out_len >> shift << shift;
@@ -141,16 +206,20 @@ static void write_out(struct dev_task *t, unsigned flags,
 	if (t->mem.peek)
 		t->mem.iov[0].iov_base = (void *)(uintptr_t)t->mem.peek;
 	t->mem.peek = NULL; /* used */
+	if (comes_in_parts(t, len, flags & BS_FUA)) {
+		move_in_parts(t, true, len);
+		return;
+	}
 	t->req.data = bufv_of(t->mem.iov, 1);
 	t->req.pi = t->mem.pi;
-	dev_submit(t, BS_WRITE, flags, t->lba << shift, len, then);
+	dev_submit(t, BS_WRITE, flags, t->lba << shift, len, write_done);
 }
 
 void dev_write(struct dev_task *t)
 {
 	bool fua = t->row->len > 6 && (dev_flags(t) & 0x08);
 
-	write_out(t, dev_fua(t->lu, fua), dev_write_done);
+	write_out(t, dev_fua(t->lu, fua));
 }
 
 /* WRITE AND VERIFY writes with FUA, and leaves the verification to the
@@ -164,7 +233,7 @@ int dev_prepare_write_verify(struct dev_task *t, uint64_t *out_len)
 
 void dev_write_verify(struct dev_task *t)
 {
-	write_out(t, BS_FUA, dev_write_done);
+	write_out(t, BS_FUA);
 }
 
 /* ---- SYNCHRONIZE CACHE ---- */

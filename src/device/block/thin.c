@@ -59,10 +59,21 @@ static bool unmap_check(struct dev_task *t, uint32_t n)
 	return true;
 }
 
+/* Returns how many of n blocks one request may discard. */
+static uint32_t discard_part(const struct dev_task *t, uint64_t n)
+{
+	uint32_t part = t->lu->bs->part.discard >> t->lu->block_shift;
+
+	return (uint32_t)MIN(n, part ? part : UINT32_MAX);
+}
+
+/* steps.at: the descriptor, of which t->count blocks are done. */
 static bool unmap_step(struct dev_task *t)
 {
 	unsigned shift = t->lu->block_shift;
+	uint32_t n, blocks;
 	const uint8_t *d;
+	uint64_t lba;
 
 	if (t->steps.result) {
 		dev_io_failed(t, t->steps.result, t->req.off);
@@ -79,12 +90,19 @@ static bool unmap_step(struct dev_task *t)
 			dev_good(t);
 		return false;
 	}
-	d = unmap_desc(t, (uint32_t)t->steps.at++);
-	dev_tokens_touch(t->lu, t->nexus->cfg.worker, get_be64(d),
-			 get_be32(d + 8));
+	d = unmap_desc(t, (uint32_t)t->steps.at);
+	lba = get_be64(d) + t->count;
+	blocks = get_be32(d + 8);
+	n = discard_part(t, blocks - t->count);
+	t->count += n;
+	if (t->count == blocks) {
+		t->count = 0;
+		t->steps.at++;
+	}
+	dev_tokens_touch(t->lu, t->nexus->cfg.worker, lba, n);
 	/* BS_ZERO: anchored blocks read as zeros and keep their space */
 	dev_step_io(t, t->cdb[1] & UNMAP_ANCHOR ? BS_ZERO : BS_UNMAP, 0,
-		    get_be64(d) << shift, (uint64_t)get_be32(d + 8) << shift);
+		    lba << shift, (uint64_t)n << shift);
 	return true;
 }
 
@@ -103,6 +121,7 @@ void dev_unmap(struct dev_task *t)
 	}
 	/* descriptors beyond the end of data-out are ignored */
 	len = MIN((uint32_t)get_be16(p + 2), t->out_len - UNMAP_HEADER);
+	t->count = 0;
 	t->steps.at = 0;
 	t->steps.end = len / UNMAP_DESC;
 	dev_count(t, COUNT_WRITES, 0);
@@ -196,6 +215,35 @@ static void write_pattern(struct dev_task *t)
 	dev_steps(t, same_step);
 }
 
+/* steps.wrote: the blocks may be deallocated. */
+static bool zero_step(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t left;
+
+	if (t->steps.result) {
+		dev_io_failed(t, t->steps.result, t->req.off);
+		return false;
+	}
+	if (t->steps.at == t->steps.end) {
+		dev_written(t, t->blocks << shift);
+		return false;
+	}
+	left = t->steps.end - t->steps.at;
+	left = (uint64_t)discard_part(t, left >> shift) << shift;
+	t->steps.at += left;
+	dev_step_io(t, BS_ZERO,
+		    (t->steps.wrote ? BS_MAY_UNMAP : 0) | dev_fua(t->lu, false),
+		    t->steps.at - left, left);
+	return true;
+}
+
+static void write_zeros(struct dev_task *t, bool may_unmap)
+{
+	t->steps.wrote = may_unmap;
+	dev_steps(t, zero_step);
+}
+
 void dev_write_same(struct dev_task *t)
 {
 	unsigned shift = t->lu->block_shift;
@@ -219,11 +267,7 @@ void dev_write_same(struct dev_task *t)
 	if (!zeros && (unmap || !DEV_PROTECTION(t->lu)))
 		zeros = all_zero(t->mem.buf, t->lu->block_size);
 	if (zeros)
-		dev_submit(t, BS_ZERO,
-			   (unmap && !anchor ? BS_MAY_UNMAP : 0) |
-				   dev_fua(t->lu, false),
-			   t->steps.at, t->steps.end - t->steps.at,
-			   dev_write_done);
+		write_zeros(t, unmap && !anchor);
 	else
 		write_pattern(t);
 }

@@ -125,6 +125,36 @@ bool dev_aux(struct dev_task *t, size_t len)
  * next step, the stack would grow with each step. So a completion during a step
  * only sets `again`, and the loop below calls the next step.
  */
+static void run_steps(struct dev_task *t);
+
+static void go_on(struct dev_msg *m)
+{
+	struct dev_task *t = container_of(m, struct dev_task, steps.later);
+
+	if (t->abort.due)
+		dev_finish(t);
+	else
+		run_steps(t);
+}
+
+/* A step costs as much as these bytes, beside those that it moves. */
+#define STEP_COST (32u << 10)
+
+/* After steps that cost DEV_CHUNK bytes, the worker serves other connections before the next
+ * one: for an abort, that is as if the last request were still in progress. */
+static bool give_way(struct dev_task *t)
+{
+	const struct dev_env *env = &t->nexus->server->env;
+
+	t->steps.cost += STEP_COST + t->req.len;
+	if (t->steps.cost < DEV_CHUNK || !env->give_way)
+		return false;
+	t->steps.cost = 0;
+	t->steps.later.run = go_on;
+	env->give_way(env->arg, t->nexus->cfg.worker, &t->steps.later);
+	return true;
+}
+
 static void run_steps(struct dev_task *t)
 {
 	if (t->steps.is_running) {
@@ -137,7 +167,7 @@ static void run_steps(struct dev_task *t)
 		if (!t->steps.next(t))
 			return; /* The step ended t, which its owner may free. */
 		t->steps.is_running = false;
-	} while (t->steps.again);
+	} while (t->steps.again && !give_way(t));
 }
 
 static void step_io_done(struct dev_task *t, int result)
@@ -203,5 +233,6 @@ void dev_steps(struct dev_task *t, bool (*step)(struct dev_task *t))
 {
 	t->steps.next = step;
 	t->steps.result = 0;
+	t->steps.cost = 0;
 	run_steps(t);
 }

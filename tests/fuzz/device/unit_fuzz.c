@@ -30,9 +30,9 @@ static void save(void *arg, struct dev_save *s)
 static struct dev_server *server(void)
 {
 	static const struct dev_lu_config lu = { .keeps = true };
-	const struct dev_env env = { .nworkers = 1,
-				     .post = post,
-				     .save = save };
+	const struct dev_env env = {
+		.nworkers = 1, .post = post, .give_way = post, .save = save
+	};
 	void *memory = calloc(8, 512);
 	struct dev_server *s = dev_server_new(&env, 4096);
 

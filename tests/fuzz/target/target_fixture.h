@@ -95,6 +95,7 @@ static inline void fixture_open(struct target_fixture *f)
 	tgt_config_default(&cfg);
 	cfg.env = (struct dev_env){ .nworkers = 1,
 				    .post = post,
+				    .give_way = post,
 				    .buf_get = buf_get,
 				    .buf_put = buf_put,
 				    .arg = f };

@@ -35,6 +35,8 @@ struct dev_fixture {
 	void (*post)(void *arg, unsigned worker, struct dev_msg *m);
 	void (*later)(void *arg, unsigned worker, unsigned ms,
 		      struct dev_msg *m);
+	void (*give_way)(void *arg, unsigned worker, struct dev_msg *m);
+	uint32_t most; /* bytes of a transfer; 0: FX_MAX */
 	void (*random)(void *arg, uint8_t *p, size_t n);
 	void (*save)(void *arg, struct dev_save *s);
 	void (*set_up)(struct dev_server
@@ -113,6 +115,7 @@ static inline void fx_open(struct dev_fixture *r, struct bs *store,
 	r->env = (struct dev_env){ .nworkers = 1,
 				   .post = r->post ? r->post : fx_post,
 				   .later = r->later,
+				   .give_way = r->give_way,
 				   .random = r->random,
 				   .save = r->save,
 				   .buf_get = fx_get,
@@ -120,7 +123,7 @@ static inline void fx_open(struct dev_fixture *r, struct bs *store,
 				   .wall_ms = r->wall_ms,
 				   .arg = r };
 	lu.read_only = read_only;
-	r->server = dev_server_new(&r->env, FX_MAX);
+	r->server = dev_server_new(&r->env, r->most ? r->most : FX_MAX);
 	if (!r->server || dev_lu_add(r->server, &lu, store))
 		abort();
 	if (r->set_up)

@@ -297,6 +297,7 @@ static inline void three_begin(bool ready)
 		three.end[w] = &three.messages[w];
 	three.env.nworkers = INITIATORS;
 	three.env.post = three_post;
+	three.env.give_way = three_post;
 	three.env.buf_get = three_get;
 	three.env.buf_put = three_put;
 	three.server = dev_server_new(&three.env, 1u << 20);

@@ -39,7 +39,8 @@ struct core {
 	/* or pieces of its own */
 	struct iovec piece[64];
 	unsigned npieces;
-	size_t sent; /* of the pieces */
+	size_t sent;	/* of the pieces */
+	size_t at_once; /* bytes that tx_what returns; 0: all */
 	/* its status */
 	enum stream_fate fate;
 	int fate_err;
@@ -103,7 +104,8 @@ static inline unsigned tx_what(void *core, struct iovec *iov, unsigned max)
 
 	if (c->npieces == 0)
 		return span(c, c->out, c->in, iov);
-	bufv_slice(&all, c->sent, all.len, iov, max, &n);
+	bufv_slice(&all, c->sent, c->at_once ? c->at_once : all.len, iov, max,
+		   &n);
 	return all.len == c->sent ? 0 : n;
 }
 

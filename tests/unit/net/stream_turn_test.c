@@ -167,6 +167,35 @@ static void test_one_stream_does_not_hold_up_the_turn(void **state)
 	free(data);
 }
 
+/* A peer that takes all that there is does not get all in one turn. */
+static void test_output_of_a_turn_is_limited(void **state)
+{
+	static uint8_t much[64][256u << 10];
+	static uint8_t got[256u << 10];
+	const size_t all = sizeof(much);
+	struct test t;
+	size_t before = 0;
+	unsigned n = 0;
+
+	open_over(&t, state, tcp_pair);
+	for (unsigned i = 0; i < 64; i++)
+		t.c->piece[i] = (struct iovec){ much[i], sizeof(much[i]) };
+	t.c->npieces = 64;
+	t.c->at_once = 256u << 10;
+	start(&t);
+	for (; t.c->sent < all; n++) {
+		while (recv(t.peer, got, sizeof(got), MSG_DONTWAIT) > 0)
+			;
+		turns(&t, 1);
+		assert_true(t.c->sent - before <= (5u << 18));
+		before = t.c->sent;
+	}
+	assert_true(n > 20);
+	t.c->fate = STREAM_CLOSE;
+	kick(&t);
+	finish(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +205,7 @@ int main(void)
 		BOTH(test_spent_time_gives_way),
 		BOTH(test_spent_time_and_dropped),
 		BOTH(test_one_stream_does_not_hold_up_the_turn),
+		BOTH(test_output_of_a_turn_is_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,6 +145,7 @@ struct fixture *fixture_new_faulty(unsigned nworkers,
 	tgt_config_default(&r->cfg);
 	r->cfg.env = (struct dev_env){ .nworkers = nworkers,
 				       .post = post,
+				       .give_way = post,
 				       .buf_get = buf_get,
 				       .buf_put = buf_put,
 				       .arg = r };
