@@ -28,13 +28,12 @@ static void check_flushes(struct health *h)
 
 		if (failed && !u->flush_failed)
 			trace_emit(&h->d->log.trace, TRACE_MEDIUM,
-				   "LUN %u, %s: a flush failed: data that were "
-				   "written before it may be lost; write them "
-				   "again, or end this state with iserctl "
-				   "clear lun=%u",
-				   dev_lu_lun(u->lu),
-				   dev_lu_backstore(u->lu)->name,
-				   dev_lu_lun(u->lu));
+				   "backstore %s, %s: a flush failed: data "
+				   "that were written before it may be lost; "
+				   "write them again, or end this state with "
+				   "iserctl clear %s",
+				   u->name, dev_lu_backstore(u->lu)->name,
+				   u->name);
 		u->flush_failed = failed;
 	}
 }
@@ -59,7 +58,7 @@ static void check_done(struct bs_req *req)
 	} else if (!req->result) {
 		if (req->trouble && req->trouble != u->trouble)
 			trace_emit(&h->d->log.trace, TRACE_MEDIUM,
-				   "LUN %u, %s: %s", dev_lu_lun(u->lu),
+				   "backstore %s, %s: %s", u->name,
 				   dev_lu_backstore(u->lu)->name,
 				   bs_trouble_str(req->trouble));
 		u->trouble = req->trouble;

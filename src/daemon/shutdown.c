@@ -179,12 +179,14 @@ static void report_flush(struct daemon *d, unsigned i, const struct flush *f)
 		return;
 	d->exit_code = EXIT_ERROR;
 	if (!f->done || f->req.result)
-		say("%s: not everything could be flushed to it: %s", b->name,
+		say("backstore %s, %s: not everything could be flushed to it: "
+		    "%s",
+		    d->units[i]->name, b->name,
 		    f->done ? err_str(f->req.result) : "no answer in time");
 	else
-		say("%s: a flush failed while LUN %u was served: data that "
-		    "were written before it may be lost",
-		    b->name, dev_lu_lun(d->units[i]->lu));
+		say("backstore %s, %s: a flush failed: data that were written "
+		    "before it may be lost",
+		    d->units[i]->name, b->name);
 }
 
 /* Flushes all stores at once, so that a flush that hangs does not use up the

@@ -122,9 +122,9 @@ static bool is_alone(const struct making *k)
 	if (!v)
 		return true;
 	if (k->m->is_command_line)
-		say("%s: already LUN %u, as %s; give it once, or give "
+		say("%s: already backstore %s, as %s; give it once, or give "
 		    "--shared",
-		    u->spec->store, dev_lu_lun(v->lu), v->spec->store);
+		    u->spec->store, v->name, v->spec->store);
 	else
 		say("backstore %s: %s: already backstore %s, as %s; give it "
 		    "once, or give both \"shared: yes\"",
@@ -210,8 +210,9 @@ static bool take_over(const struct making *k)
 	int err = h ? dev_lu_take_over(lu, h->bytes, h->len) : 0;
 
 	if (err)
-		say("LUN %u: cannot take over its persistent reservations: %s",
-		    dev_lu_lun(lu), err_str(err));
+		say("backstore %s: cannot take over its persistent "
+		    "reservations: %s",
+		    k->u->name, err_str(err));
 	return !err;
 }
 
@@ -246,6 +247,7 @@ struct dev_lu_config unit_config(const struct cfg_backstore *b)
 	copy_text(cfg.serial, sizeof(cfg.serial), b->serial);
 	cfg.naa = b->naa;
 	cfg.eui = b->eui;
+	copy_text(cfg.name, sizeof(cfg.name), b->head.name);
 	return cfg;
 }
 
@@ -276,7 +278,7 @@ static bool add_lu(struct making *k, enum dev_type type, struct bs *b,
 	err = dev_lu_add(k->d->server, &cfg, b);
 	if (!err)
 		return take_lu(k, keeps);
-	say("LUN %u: %s", k->number, err_str(err));
+	say("backstore %s: %s", k->u->name, err_str(err));
 	if (b)
 		bs_close(b);
 	return false;
@@ -295,7 +297,7 @@ static bool add_scsi(struct making *k)
 	err = dev_lu_add_pass(k->d->server, &cfg, p);
 	if (!err)
 		return take_lu(k, cfg.keeps);
-	say("%s: %s", p->name, err_str(err));
+	say("backstore %s, %s: %s", k->u->name, p->name, err_str(err));
 	p->ops->close(p);
 	return false;
 }
@@ -446,6 +448,14 @@ struct unit *unit_of(const struct daemon *d, const struct dev_lu *lu)
 {
 	for (unsigned i = 0; i < d->nunits; i++)
 		if (d->units[i]->lu == lu)
+			return d->units[i];
+	return NULL;
+}
+
+struct unit *unit_named(const struct daemon *d, const char *name)
+{
+	for (unsigned i = 0; i < d->nunits; i++)
+		if (!strcmp(d->units[i]->name, name))
 			return d->units[i];
 	return NULL;
 }

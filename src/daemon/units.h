@@ -59,6 +59,8 @@ struct dev_lu_config unit_config(const struct cfg_backstore *b);
 struct unit **units_match(const struct daemon *d, const struct cfg_model *m);
 /* unit_of returns the unit that lu is of. */
 struct unit *unit_of(const struct daemon *d, const struct dev_lu *lu);
+/* unit_named returns the unit of the backstore with this name, or NULL. */
+struct unit *unit_named(const struct daemon *d, const char *name);
 /* unit_options returns the options of the process with those of the unit, in *o,
  * for the functions of luns/. */
 void unit_options(const struct daemon *d, const struct lun_options *lun,

@@ -159,6 +159,7 @@ struct dev_lu_config {
 	char serial[DEV_SERIAL_SIZE];
 	struct dev_id naa, eui;
 	uint8_t uuid[16]; /* of the unit; all zero: the UUID of the backstore */
+	char name[65]; /* as the administrator names the unit, for messages */
 };
 
 /* dev_server_new returns a device without units. env is copied, what its
@@ -193,7 +194,7 @@ void dev_server_free(struct dev_server *s);
 int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	       struct bs *b);
 /* dev_lu_add_pass adds a passthrough unit, whose commands the real device p
- * executes; the device then owns p. Errors as of dev_lu_add. Uses lun,
+ * executes; the device then owns p. Errors as of dev_lu_add. Uses lun, name,
  * read_only, keeps and limits of cfg. */
 int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 		    struct pass *p);
@@ -222,6 +223,8 @@ struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun);
 struct dev_lu *dev_lu_from(struct dev_server *s, unsigned lun);
 /* dev_lu_lun returns the number of the unit. */
 uint16_t dev_lu_lun(const struct dev_lu *lu);
+/* dev_lu_name returns dev_lu_config.name, borrowed, for messages; on any worker. */
+const char *dev_lu_name(const struct dev_lu *lu);
 /* dev_lu_backstore returns the backstore, borrowed. The backstore of a
  * passthrough unit has a name and a UUID, but no blocks. The backstore of a
  * DEV_CD may be used on worker 0 only, and is NULL without a medium. */

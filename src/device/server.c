@@ -156,14 +156,15 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 		    struct pass *p)
 {
-	const struct dev_lu_config c = { .lun = cfg->lun,
-					 .read_only = cfg->read_only,
-					 .keeps = cfg->keeps,
-					 .limits = cfg->limits };
+	struct dev_lu_config c = { .lun = cfg->lun,
+				   .read_only = cfg->read_only,
+				   .keeps = cfg->keeps,
+				   .limits = cfg->limits };
 	struct bs *empty = bs_null_new(p->name, 0, 512);
 	struct dev_lu *lu;
 	int err = ERR_NOMEM;
 
+	memcpy(c.name, cfg->name, sizeof(c.name));
 	if (empty) {
 		memcpy(empty->uuid, p->uuid, sizeof(empty->uuid));
 		err = dev_lu_add(s, &c, empty);

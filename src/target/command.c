@@ -27,8 +27,8 @@ static COLD void log_store_fault(const struct tgt_task *t)
 		return;
 	trace_emit_about(
 		t->session->worker->tgt->cfg.trace, TRACE_MEDIUM, &about,
-		"LUN %u, %s: command %02x of %s failed: %s", dev_lu_lun(lu),
-		store ? store : "CD/DVD medium", t->dev.cdb[0],
+		"backstore %s, %s: command %02x of %s failed: %s",
+		dev_lu_name(lu), store ? store : "CD/DVD medium", t->dev.cdb[0],
 		t->session->id.initiator_name,
 		fault == DEV_STORE_FULL
 			? "no space left; make room where it is stored"

@@ -181,15 +181,15 @@ static COLD void check_slow(struct tgt_worker *w, const struct tgt_task *t,
 		return;
 	w->stats.total.slow++;
 	if (t->conn)
-		conn_trace(t->conn, TRACE_SLOW,
-			   "LUN %u: command %02x, LBA %llu, %u bytes took %lld "
-			   "ms and ended with status %02x; %u commands in "
-			   "progress",
-			   dev_lu_lun(t->dev.lu), t->dev.cdb[0],
-			   (unsigned long long)t->dev.lba,
-			   t->dev.edtl.in + t->dev.edtl.out,
-			   (long long)(latency / XTIME_MS), status,
-			   s->tasks.used);
+		conn_trace(
+			t->conn, TRACE_SLOW,
+			"backstore %s: command %02x, LBA %llu, %u bytes took %lld "
+			"ms and ended with status %02x; %u commands in "
+			"progress",
+			dev_lu_name(t->dev.lu), t->dev.cdb[0],
+			(unsigned long long)t->dev.lba,
+			t->dev.edtl.in + t->dev.edtl.out,
+			(long long)(latency / XTIME_MS), status, s->tasks.used);
 }
 
 void tgt_worker_count(struct tgt_worker *w)

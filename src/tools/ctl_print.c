@@ -14,6 +14,14 @@ static bool is_plain(const json_t *v)
 	return !json_is_object(v) && !json_is_array(v);
 }
 
+/* Returns whether a value fits in the line of its key: an array does with one plain
+ * entry or none. */
+static bool is_short(const json_t *v)
+{
+	return is_plain(v) || (json_is_array(v) && json_array_size(v) < 2 &&
+			       is_plain(json_array_get(v, 0)));
+}
+
 static void print_plain(const json_t *v)
 {
 	if (json_is_string(v))
@@ -37,11 +45,11 @@ static void print_object(const json_t *v, int depth)
 		(int)strlen(key);
 	json_object_foreach((json_t *)v, key, item)
 	{
-		printf("%*s%-*s  ", 2 * depth, "", is_plain(item) ? width : 0,
-		       key);
-		if (!is_plain(item))
-			putchar('\n');
-		print_value(item, depth + 1);
+		bool is_in_line = is_short(item);
+
+		printf("%*s%-*s%s", 2 * depth, "", is_in_line ? width : 0, key,
+		       is_in_line ? "  " : "\n");
+		print_value(item, is_in_line ? 0 : depth + 1);
 	}
 }
 

@@ -253,25 +253,20 @@ static void print_usage(FILE *f)
 		options);
 }
 
-/* Returns whether operand i is the file of apply or save. */
-static bool is_file(const struct command *c, int i, const char *arg)
+/* Takes an operand without a key: the first parameter of its method. A file is
+ * given as an absolute path, since iserd may have another working directory. */
+static bool take_bare(struct command *c, const char *key, const char *arg)
 {
-	return i == 1 && !strchr(arg, '=') &&
-	       (!strcmp(c->method, "apply") || !strcmp(c->method, "save"));
-}
-
-/* iserd may have another working directory. */
-static bool take_file(struct command *c, const char *arg)
-{
-	char *folder = *arg == '/' ? NULL : getcwd(NULL, 0);
-	json_t *path = *arg == '/' ? json_string(arg)
-				   : json_sprintf("%s/%s", folder, arg);
+	bool is_file = !strcmp(key, "path") && *arg != '/';
+	char *folder = is_file ? getcwd(NULL, 0) : NULL;
+	json_t *value =
+		is_file ? json_sprintf("%s/%s", folder, arg) : json_string(arg);
 
 	free(folder);
-	if (!path)
+	if (!value)
 		fprintf(stderr, "iserctl: %s: not UTF-8, which JSON needs\n",
 			arg);
-	return path && !json_object_set_new(c->params, "path", path);
+	return value && !json_object_set_new(c->params, key, value);
 }
 
 /* Prints a method that is the noun alone. */
@@ -311,34 +306,24 @@ out:
 	return false;
 }
 
-static bool is_method(const char *name)
-{
-	const struct rpc_method *m;
-	size_t n;
-
-	m = rpc_methods(&n);
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(m[i].name, name))
-			return true;
-	return false;
-}
-
 static bool take_method(struct command *c, int n, char **argv)
 {
 	const struct rpc_noun *noun = rpc_noun_of(argv[0]);
+	const struct rpc_method *m = rpc_method_of(argv[0]);
 	bool is_alone = n < 2 || strchr(argv[1], '=');
+	bool is_bare = m && m->params[0].bare && !is_alone;
 
 	c->method = argv[0];
 	if (!is_utf8(c->method) || (n > 1 && !is_utf8(argv[1])))
 		return false;
-	if (noun && is_alone && !is_method(argv[0]))
+	if (noun && is_alone && !m)
 		return refuse_noun(noun);
-	if (!is_alone && strcmp(argv[0], "top") != 0 &&
-	    (noun || !is_method(argv[0])))
+	if (!is_alone && strcmp(argv[0], "top") != 0 && (noun || !m))
 		return take_noun(c, n, argv);
-	for (int i = 1; i < n; i++)
-		if (!(is_file(c, i, argv[i]) ? take_file(c, argv[i])
-					     : take_param(c->params, argv[i])))
+	if (is_bare && !take_bare(c, m->params[0].opt.name, argv[1]))
+		return false;
+	for (int i = is_bare ? 2 : 1; i < n; i++)
+		if (!take_param(c->params, argv[i]))
 			return false;
 	return true;
 }

@@ -205,7 +205,7 @@ static void lun_row(struct row *r, const json_t *now, const json_t *then,
 	static const char *const ops[] = { "read", "write", "other" };
 	double sums[BUCKETS] = { 0 };
 
-	snprintf(r->name, sizeof(r->name), "%d %s", (int)number(now, "lun"),
+	snprintf(r->name, sizeof(r->name), "%s %s", text(now, "backstore"),
 		 text(now, "store"));
 	for (unsigned i = 0; i < 3; i++)
 		r->value[COL_OPS] += (inner(now, ops[i], "commands") -
@@ -246,7 +246,7 @@ static void session_row(struct row *r, const json_t *now, const json_t *then,
 static const json_t *find_then(const struct top *t, const json_t *now,
 			       size_t guess)
 {
-	static const char *const keys[] = { "lun", "peer" };
+	static const char *const keys[] = { "backstore", "peer" };
 	const json_t *all = json_object_get(t->then, kinds[t->kind]);
 	const json_t *mine = json_object_get(now, keys[t->kind]);
 	const json_t *o = json_array_get(all, guess);

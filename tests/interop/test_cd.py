@@ -105,19 +105,19 @@ class Cd(Folder):
                 for lun, image in ((0, self.one), (0, self.two), (1, self.two),
                                    (1, self.one)):
                     if (lun, image) != (0, self.one):
-                        run([ISERCTL, "-s", ctl, "insert", "lun=%d" % lun,
+                        run([ISERCTL, "-s", ctl, "insert", "lun%d" % lun,
                              "path=" + image])
                     run(["qemu-img", "convert", "-f", "raw", "-O", "raw",
                          d.urls[lun], back])
                     with open(back, "rb") as f, open(image, "rb") as g:
                         self.assertEqual(f.read(), g.read())
-                run([ISERCTL, "-s", ctl, "eject", "lun=1"])
+                run([ISERCTL, "-s", ctl, "eject", "lun1"])
                 # the medium of the other drive is still there
                 self.assertEqual(len(run([ISERCTL, "-s", ctl, "luns"]).text
                                      .split(os.path.abspath(self.two))), 2)
-                for bad in (["eject", "lun=7"], ["eject"],
-                            ["insert", "lun=1"],
-                            ["insert", "lun=1", "path=/nowhere"]):
+                for bad in (["eject", "lun7"], ["eject"], ["eject", "lun=1"], ["eject", "1"], ["eject", d.target + "/2"],
+                            ["insert", "lun1"],
+                            ["insert", "lun1", "path=/nowhere"]):
                     self.assertEqual(run([ISERCTL, "-s", ctl] + bad,
                                          check=False).returncode, 1)
 
@@ -222,8 +222,8 @@ class Cd(Folder):
                 while time.monotonic() < end and not wrong:
                     changes += 1
                     if changes % 3 == 0:
-                        run([ISERCTL, "-s", ctl, "eject", "lun=0"])
-                    run([ISERCTL, "-s", ctl, "insert", "lun=0",
+                        run([ISERCTL, "-s", ctl, "eject", "lun0"])
+                    run([ISERCTL, "-s", ctl, "insert", "lun0",
                          "path=" + images[changes % 2]])
                 status = run([ISERCTL, "-s", ctl, "status", "--json"]).text
                 over_now.set()

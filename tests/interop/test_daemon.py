@@ -80,7 +80,7 @@ class Refusals(unittest.TestCase):
             os.link(path, path + ".hard")
             os.symlink(path, path + ".soft")
             for other in (path, d + "/./disk", path + ".hard", path + ".soft"):
-                self.check(["ram:1M", path, other], 3, other, "already LUN 1", "--shared")
+                self.check(["ram:1M", path, other], 3, other, "already backstore lun1", "--shared")
                 with Daemon("--shared", path, other):
                     pass
 
@@ -631,8 +631,12 @@ class Control(unittest.TestCase):
                 ("log", '{"level":"loud"}', "level=loud: must be one of error"),
                 ("log", '{"level":3}', "level=3: must be one of error"),
                 ("log", '{"level":null}', "level: not a string"),
-                ("eject", '{"lun":0,"force":"maybe"}', "force=maybe: must be one of no, yes"),
-                ("eject", '{"lun":0,"forc":"yes"}', "forc"),
+                ("eject", '{"lun":"lun0","force":"maybe"}', "force=maybe: must be one of no, yes"),
+                ("eject", '{"lun":"lun0","forc":"yes"}', "forc"),
+                ("eject", '{"lun":0}', "lun=0: not the name of a backstore, and numbers of units change at a restart; "
+                 "give the backstore, now lun0, or TARGET/LUN"),
+                ("resize", '{"lun":"lan0"}', "backstore lan0: no such backstore; did you mean lun0?"),
+                ("resize", '{"lun":"iqn.x:y/0"}', "lun iqn.x:y/0: no such target"),
                 ("port", '{"id":"1x","state":"offline"}', "id=1x: must be a number from 1 to 65535"),
                 ("version", '[1]', "params: must be an object"),
                 ("log", '"info"', "params: must be an object"))

@@ -89,7 +89,7 @@ class Man(unittest.TestCase):
                 ("iserd", ["serve", "disk.img,key", "=", "/etc/hostna"], ["/etc/hostname"]),
                 ("iserd", ["serve", "nul"], ["null:"]),
                 ("iserctl", ["-s", "x", "re"], ["reservations", "resize"]),
-                ("iserctl", ["resize", "lun", "=", "0", "f"], ["force="]),
+                ("iserctl", ["resize", "lun0", "f"], ["force="]),
                 ("iserctl", ["log", "level", "=", "n"], ["notice"]),
                 ("iserctl", ["to"], ["top"]),
                 ("iserctl", ["top", "sort", "=", "p"], ["p50", "p99"]),

@@ -113,15 +113,15 @@ class Endpoint(unittest.TestCase):
 
             def grew(name):
                 return now[name] - before.get(name, 0)
-            read = 'iserd_lun_latency_seconds_count{lun="0",op="read"}'
+            read = 'iserd_lun_latency_seconds_count{backstore="lun0",op="read"}'
             self.assertEqual(grew(read), 6)
-            self.assertEqual(grew('iserd_lun_latency_seconds_count{lun="0",op="write"}'), 1)
-            self.assertEqual(grew('iserd_lun_bytes_total{lun="0",op="read"}'), 5 * 8 * 512)
-            self.assertEqual(grew('iserd_lun_bytes_total{lun="0",op="write"}'), 1024)
-            self.assertEqual(grew('iserd_lun_errors_total{lun="0",reason="check_condition"}'), 1)
-            self.assertEqual(now['iserd_lun_bytes_total{lun="1",op="read"}'], 0)
+            self.assertEqual(grew('iserd_lun_latency_seconds_count{backstore="lun0",op="write"}'), 1)
+            self.assertEqual(grew('iserd_lun_bytes_total{backstore="lun0",op="read"}'), 5 * 8 * 512)
+            self.assertEqual(grew('iserd_lun_bytes_total{backstore="lun0",op="write"}'), 1024)
+            self.assertEqual(grew('iserd_lun_errors_total{backstore="lun0",reason="check_condition"}'), 1)
+            self.assertEqual(now['iserd_lun_bytes_total{backstore="lun1",op="read"}'], 0)
             last = [v for k, v in now.items() if k.startswith(
-                'iserd_lun_latency_seconds_bucket{lun="0",op="read"')]
+                'iserd_lun_latency_seconds_bucket{backstore="lun0",op="read"')]
             self.assertEqual(last, sorted(last))  # cumulative
             self.assertEqual(last[-1], now[read])
             one = 'target="%s",transport="tcp"' % d.target
@@ -152,19 +152,24 @@ class Endpoint(unittest.TestCase):
                         "portal-groups: {front: {listen: ['127.0.0.1:0']}}\n"
                         "targets:\n"
                         "  %sone: {auth-group: any, portal-groups: [front], luns: {0: both}}\n"
-                        "  %stwo: {auth-group: any, portal-groups: [front], luns: {3: both, 0: own}}\n"
+                        "  %stwo: {auth-group: any, portal-groups: [front], luns: {3: both, 0: own},\n"
+                        "    maps: [{initiators: iqn.2026-01.org.example:else, luns: {5: own}}]}\n"
                         % (io(), name, name))
             with FileNumbers(config, 3) as d:
                 for target, lun in (("one", 0), ("two", 3), ("two", 0)):
                     run([ISER, "bench", "--amount", "64K",
                          "iscsi://%s/%s%s/%d" % (d.portal, name, target, lun)])
                 now = d.samples()
-                info = {m.group(2): m.group(1) for m in (
-                    re.match(r'iserd_lun_info{lun="(\d+)",backstore="(\w+)"', k) for k in now) if m}
-                self.assertEqual(set(info), {"both", "own"})
+                self.assertEqual([k for k in now if k.startswith("iserd_lun_info")],
+                                 ['iserd_lun_info{backstore="both",store="ram:8M"}', 'iserd_lun_info{backstore="own",store="ram:4M"}'])
+                self.assertEqual({k for k in now if k.startswith("iserd_lun_map_info")},
+                                 {'iserd_lun_map_info{backstore="%s",target="%s%s",map="%s",lun="%d"}' % (b, name, t, m, n)
+                                  for b, t, m, n in (("both", "one", "", 0), ("own", "two", "", 0), ("both", "two", "", 3), ("own", "two", "1", 5))})
+                self.assertEqual(now["iserd_lun_maps_left_out"], 0)
                 for backstore, reads in (("both", 32), ("own", 16)):
-                    self.assertEqual(now['iserd_lun_latency_seconds_count{lun="%s",op="read"}'
-                                         % info[backstore]], reads)
+                    self.assertEqual(now['iserd_lun_latency_seconds_count{backstore="%s",op="read"}' % backstore], reads)
+                places = {l["backstore"]: l["luns"] for l in json.loads(d.get("/status.json")[2])["luns"]}
+                self.assertEqual(places, {"both": [name + "one/0", name + "two/3"], "own": [name + "two/0", name + "two/1/5"]})
                 one = now['iserd_target_read_bytes_total{target="%sone",transport="tcp"}' % name]
                 two = now['iserd_target_read_bytes_total{target="%stwo",transport="tcp"}' % name]
                 self.assertGreater(two, 1.8 * one)
@@ -178,7 +183,7 @@ class Endpoint(unittest.TestCase):
             w.command(b"\x2a\0" + bytes(5) + b"\0\x08\0" + bytes(6), 0xa0, 4096)
             self.assertEqual(w.recv()[0], 0x31)  # R2T
             now = d.samples()
-            self.assertEqual(now['iserd_lun_queue_depth{lun="0"}'], 1)
+            self.assertEqual(now['iserd_lun_queue_depth{backstore="lun0"}'], 1)
             self.assertEqual(now['iserd_tasks{waits_for="data"}'], 1)
             self.assertEqual(now['iserd_transport_r2ts_total{kind="iscsi"}'], 1)
             self.assertEqual(now['iserd_target_solicited_writes_total{target="%s",'
@@ -293,13 +298,13 @@ class Endpoint(unittest.TestCase):
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 try:
                     until(lambda: d.samples().get(
-                        'iserd_lun_latency_seconds_count{lun="1",op="read"}', 0) > 100, "load")
+                        'iserd_lun_latency_seconds_count{backstore="lun1",op="read"}', 0) > 100, "load")
                     lines = run(top + ["count=2"]).text.split("\n")
                     self.assertEqual(len(lines), 2 * 5 + 1)
-                    self.assertRegex(lines[2], r"^1 null:8M +[1-9][0-9.]*[kM]? +[1-9][0-9.]*[KMG] ")
-                    self.assertRegex(lines[3], r"^0 ram:8M +0 +0 +0 +- +- +0 +0$")
+                    self.assertRegex(lines[2], r"^lun1 null:8M +[1-9][0-9.]*[kM]? +[1-9][0-9.]*[KMG] ")
+                    self.assertRegex(lines[3], r"^lun0 ram:8M +0 +0 +0 +- +- +0 +0$")
                     lines = run(top + ["count=1", "sort=name"]).text.split("\n")
-                    self.assertTrue(lines[2].startswith("0 ram:8M"), lines)
+                    self.assertTrue(lines[2].startswith("lun0 ram:8M"), lines)
                     lines = run(top + ["count=1", "of=sessions", "sort=read"]).text.split("\n")
                     self.assertTrue(lines[2].startswith("iqn."), lines)
                     self.check_screen(top)
@@ -341,7 +346,7 @@ class Endpoint(unittest.TestCase):
             time.sleep(0.1)
             w.pdu(5, data=bytes(4096), itt=itt, rest=head[20:24] + bytes(24))
             self.assertEqual(w.recv()[1][3], 0)
-            d.wait_for("LUN 0: command 2a, LBA 0, 4096 bytes took 1")
+            d.wait_for("backstore lun0: command 2a, LBA 0, 4096 bytes took 1")
             self.assertEqual(d.samples()["iserd_slow_commands_total"], 1)
             w.close()
 
@@ -422,7 +427,7 @@ def expressions():
     with open(path) as f:
         panels = json.load(f)["panels"]
     found = [t["expr"] for p in panels for t in p.get("targets", ())]
-    for name, value in (("$instance", ".*"), ("$lun", ".*"), ("$__rate_interval", "1m")):
+    for name, value in (("$instance", ".*"), ("$backstore", ".*"), ("$__rate_interval", "1m")):
         found = [e.replace(name, value) for e in found]
     return found
 
@@ -449,7 +454,7 @@ class Prometheus(unittest.TestCase):
                 self.assertLessEqual(used, labels[name], e)
                 by = re.findall(r"by \(([a-z_, ]+)\)", e)
                 if by and len(re.findall(r"(?:iserd|process)_", e)) == 1:
-                    self.assertLessEqual(set(by[0].split(", ")), labels[name], e)
+                    self.assertLessEqual(set(by[0].split(", ")) - {"instance"}, labels[name], e)
 
     @need("promtool")
     def test_promtool(self):

@@ -189,7 +189,7 @@ class Data(Rbd):
                 w = Wire(d)
                 w.login()
                 w.ready()
-                name = 'iserd_store_latency_seconds_%s{lun="0",op="%s"}'
+                name = 'iserd_store_latency_seconds_%s{backstore="lun0",op="%s"}'
                 before = d.samples()
                 for _ in range(3):
                     self.assertEqual(w.write10(0, b"x" * 4096)[0], 0)
@@ -204,9 +204,9 @@ class Data(Rbd):
                     buckets = [v for k, v in now.items() if k.startswith("iserd_store_latency_seconds_bucket") and 'op="%s"' % op in k]
                     self.assertEqual(buckets, sorted(buckets))
                     self.assertEqual((len(buckets), buckets[-1]), (23, now[name % ("count", op)]))
-                took, whole = now[name % ("sum", "write")], now['iserd_lun_latency_seconds_sum{lun="0",op="write"}']
+                took, whole = now[name % ("sum", "write")], now['iserd_lun_latency_seconds_sum{backstore="lun0",op="write"}']
                 self.assertTrue(0 < took < whole, (took, whole))
-                self.assertFalse([k for k in now if k.startswith("iserd_store_latency") and 'lun="1"' in k])
+                self.assertFalse([k for k in now if k.startswith("iserd_store_latency") and 'backstore="lun1"' in k])
                 w.close()
 
     def test_snapshot(self):
@@ -310,7 +310,7 @@ class Life(Rbd):
 
     def test_resize_by_iserctl(self):
         with Daemon("--control", self.path("control"), self.image("bigger")) as d:
-            run([ISERCTL, "-s", self.path("control"), "resize", "lun=0", "size=128M"])
+            run([ISERCTL, "-s", self.path("control"), "resize", "lun0", "size=128M"])
             info = json.loads(self.cluster.run("rbd", "info", "bigger", "--format", "json").text)
             self.assertEqual(info["size"], 128 << 20)
 

@@ -58,7 +58,7 @@ class FullDisk(unittest.TestCase):
                 self.assertEqual(failed, (2, DATA_PROTECT))
                 # written data still exist, and the session continues
                 self.assertEqual(w.read10(0, 1), (0, b"x" * 512))
-            self.assertRegex(d.messages(), r"MEDIUM: LUN 0, %s: .* no space "
+            self.assertRegex(d.messages(), r"MEDIUM: backstore lun0, %s: .* no space "
                              "left" % path)
 
 
@@ -182,7 +182,7 @@ class RemovedUnit(Config):
         self.start(self.ONE % (disk.path, IQN), 1)
         self.addCleanup(disk.answer)
         disk.postponed = (SETATTR,)
-        ctl = subprocess.Popen([ISERCTL, "-s", self.ctl, "resize", "lun=0", "size=2M"],
+        ctl = subprocess.Popen([ISERCTL, "-s", self.ctl, "resize", "b", "size=2M"],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         until(lambda: disk.hung, "the request for the file")
         self.iserctl("apply", self.write(self.OTHER))
@@ -190,7 +190,7 @@ class RemovedUnit(Config):
         disk.answer()
         text = ctl.communicate(timeout=patience(20))[0].decode()
         self.assertEqual(ctl.returncode, 1, text)
-        self.assertIn("LUN 0: was removed by a change of the configuration", text)
+        self.assertIn("backstore b: was removed by a change of the configuration", text)
 
 
 @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"),
@@ -227,7 +227,7 @@ class FailedFlush(Controlled):
             for _ in range(6):  # Linux repeats the command so often, at once
                 self.assertEqual(flush(a), WRITE_ERROR)
             until(lambda: flush(a) == GOOD, "an end of the repetitions")
-            d.wait_for("LUN 0, %s: a flush failed" % self.disk.path)
+            d.wait_for("backstore lun0, %s: a flush failed" % self.disk.path)
             self.assertTrue(self.lun()["flush_failed"])
             self.assertEqual(end_of(a.write10(0, b"a" * 512)), GOOD)
             self.assertTrue(self.lun()["flush_failed"])
@@ -249,14 +249,14 @@ class FailedFlush(Controlled):
         a.close()
         b.close()
         self.assertEqual(d.stop(), 1)
-        self.assertIn("a flush failed while LUN 0 was served", d.messages())
+        self.assertIn("backstore lun0, %s: a flush failed: data that were written before it may be lost" % self.disk.path, d.messages())
 
     def test_cleared(self):
         with Daemon("--control", self.control, self.disk.path) as d:
             a = self.session(d, 1)
             self.disk.failing = 1
             self.assertEqual(flush(a), WRITE_ERROR)
-            self.assertFalse(self.lun("clear", "lun=0")["flush_failed"])
+            self.assertFalse(self.lun("clear", "lun0")["flush_failed"])
             a.close()
 
     def test_at_the_end(self):
@@ -285,14 +285,14 @@ class Lost(Controlled):
             os.truncate(cut, 4096)
             words = "was deleted", "was renamed", "another file", "is shorter"
             for lun, (path, word) in enumerate(zip(paths, words)):
-                d.wait_for("MEDIUM: LUN %u, %s: " % (lun, path))
+                d.wait_for("MEDIUM: backstore lun%u, %s: " % (lun, path))
                 self.assertIn(word, self.lun("luns")[lun]["trouble"])
             self.assertNotIn("trouble", self.lun("luns")[4])
             os.rename(renamed + ".old", renamed)
             os.truncate(cut, 1 << 20)
             until(lambda: not any("trouble" in self.lun("luns")[n]
                                   for n in (1, 3)), "an end of the trouble")
-            self.assertEqual(d.messages().count("MEDIUM: LUN 0"), 1)
+            self.assertEqual(d.messages().count("MEDIUM: backstore lun0,"), 1)
 
 
 ATTENTION = (2, (6, 0x2a, 9))  # CAPACITY DATA HAS CHANGED
@@ -313,9 +313,9 @@ class Resized(Controlled):
         """Resizes by iserctl; without a size, another program resizes the file."""
         args = ("size=%d" % size,)
         if size < os.path.getsize(self.path):
-            self.assertIn("force=yes", self.refused("resize", "lun=0", *args))
+            self.assertIn("force=yes", self.refused("resize", "lun0", *args))
             args += ("force=yes",)
-        self.assertEqual(self.lun("resize", "lun=0", *args)["size"], size)
+        self.assertEqual(self.lun("resize", "lun0", *args)["size"], size)
         self.check_capacity(wire, size)
 
     def check_capacity(self, wire, size):
@@ -335,11 +335,11 @@ class Resized(Controlled):
             for size in 4 << 20, 2 << 20, 2 << 20 | 512, 3 << 20:
                 self.resize(w, size)
             os.truncate(self.path, 5 << 20)
-            self.lun("resize", "lun=0")
+            self.lun("resize", "lun0")
             self.check_capacity(w, 5 << 20)
-            self.assertIn("block size", self.refused("resize", "lun=0",
+            self.assertIn("block size", self.refused("resize", "lun0",
                                                      "size=%d" % ((9 << 20) + 1)))
-            self.assertIn("size=large: not a size", self.refused("resize", "lun=0",
+            self.assertIn("size=large: not a size", self.refused("resize", "lun0",
                                                      "size=large"))
             w.close()
 
@@ -352,7 +352,7 @@ class Resized(Controlled):
     def test_memory(self):
         with Daemon("--control", self.control, "ram:1M"):
             self.assertIn("cannot be resized",
-                          self.refused("resize", "lun=0", "size=2M"))
+                          self.refused("resize", "lun0", "size=2M"))
 
 
 if __name__ == "__main__":

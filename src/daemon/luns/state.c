@@ -190,16 +190,16 @@ static bool restore_unit(const struct state *s, struct dev_lu *lu,
 	if (!err)
 		return true;
 	if (may_be_lost(s, kind, err)) {
-		say("%s/%s: the persistent reservations of LUN %u are lost: "
-		    "%s; the LUN is not ready until an initiator sends "
+		say("%s/%s: the persistent reservations of backstore %s are "
+		    "lost: %s; the unit is not ready until an initiator sends "
 		    "REPLACE LOST RESERVATION",
-		    s->path, name, dev_lu_lun(lu), damage_text(err));
+		    s->path, name, dev_lu_name(lu), damage_text(err));
 		dev_lu_lose_reservations(lu);
 		return true;
 	}
-	say("%s/%s: cannot restore %s of LUN %u: %s; restore a copy of the "
+	say("%s/%s: cannot restore %s of backstore %s: %s; restore a copy of the "
 	    "file, or remove it to start without %s",
-	    s->path, name, kinds[kind].what, dev_lu_lun(lu), damage_text(err),
+	    s->path, name, kinds[kind].what, dev_lu_name(lu), damage_text(err),
 	    kinds[kind].without);
 	return false;
 }

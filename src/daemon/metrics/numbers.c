@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/escape.h"
 #include "daemon/metrics/process.h"
 #include "daemon/rpc/status.h"
-#include "daemon/units.h"
 #include "iscsi/login.h"
 
 static json_t *count_json(uint64_t n)
@@ -60,18 +58,14 @@ static json_t *op_json(const struct tgt_op_stats *o)
 			 buckets_json(&o->latency));
 }
 
-static json_t *unit_json(const struct snapshot *s, unsigned i)
+static json_t *unit_json(const struct snapshot *s, unsigned i,
+			 const json_t *places)
 {
 	static const struct tgt_unit_stats none = { .lu = NULL };
 	const struct tgt_unit_stats *u = s->stats[i] ? s->stats[i] : &none;
-	json_t *j = status_lun(s->daemon, s->units[i]);
+	json_t *j = status_lun(s->daemon, s->units[i], places);
 	json_t *errors = json_object();
-	char name[1024];
 
-	json_object_set_new(j, "backstore",
-			    json_string(text_escape_str(
-				    name, sizeof(name),
-				    unit_of(s->daemon, s->units[i])->name)));
 	json_object_set_new(j, "depth", count_json(u->depth));
 	for (unsigned o = 0; o < TGT_OPS; o++)
 		json_object_set_new(j, tgt_op_name((enum tgt_op)o),
@@ -85,10 +79,11 @@ static json_t *unit_json(const struct snapshot *s, unsigned i)
 
 static json_t *units_json(const struct snapshot *s)
 {
-	json_t *all = json_array();
+	json_t *all = json_array(), *places = status_places(s->daemon);
 
 	for (unsigned i = 0; i < s->nunits; i++)
-		json_array_append_new(all, unit_json(s, i));
+		json_array_append_new(all, unit_json(s, i, places));
+	json_decref(places);
 	return all;
 }
 

@@ -9,6 +9,7 @@
 #include "backstore/backstore.h"
 #include "base/bytes.h"
 #include "daemon/cluster/gateway.h"
+#include "daemon/config/luns.h"
 #include "daemon/metrics/process.h"
 #include "daemon/rpc/cluster.h"
 #include "daemon/rpc/status.h"
@@ -274,26 +275,52 @@ static void write_targets(struct expo *t, const struct snapshot *s)
 static void label_unit(struct expo *t, const struct snapshot *s, unsigned i,
 		       const char *name, const char *value)
 {
-	char lun[8];
+	EXPO_LABELS(t, "backstore", dev_lu_name(s->units[i]), name, value);
+}
 
-	snprintf(lun, sizeof(lun), "%u", dev_lu_lun(s->units[i]));
-	EXPO_LABELS(t, "lun", lun, name, value);
+struct lun_labels {
+	struct expo *t;
+	unsigned n; /* LUNs so far */
+};
+
+static void write_lun_map(void *arg, const struct cfg_reach *r)
+{
+	struct lun_labels *l = arg;
+	char lun[8], map[16] = "";
+
+	if (l->n++ >= SNAPSHOT_LUNS)
+		return;
+	snprintf(lun, sizeof(lun), "%u", r->lun);
+	if (r->map)
+		snprintf(map, sizeof(map), "%u", r->map);
+	EXPO_LABELS(l->t, "backstore", r->backstore, "target", r->target, "map",
+		    map, "lun", lun);
+	expo_count(l->t, 1);
+}
+
+static void write_lun_maps(struct expo *t, const struct snapshot *s)
+{
+	struct lun_labels l = { .t = t };
+
+	family(t, "iserd_lun_map_info", EXPO_GAUGE,
+	       "The backstore that initiators reach by a target and a LUN; map: "
+	       "the number of a map of the target.");
+	cfg_luns_each(s->daemon->model, write_lun_map, &l);
+	gauge(t, "iserd_lun_maps_left_out",
+	      l.n > SNAPSHOT_LUNS ? l.n - SNAPSHOT_LUNS : 0,
+	      "LUNs that have no iserd_lun_map_info because there are too many.");
 }
 
 static void write_unit_info(struct expo *t, const struct snapshot *s)
 {
-	family(t, "iserd_lun_info", EXPO_GAUGE, "The backstore of a LUN.");
+	family(t, "iserd_lun_info", EXPO_GAUGE, "The store of a backstore.");
 	for (unsigned i = 0; i < s->nunits; i++) {
 		const struct bs *b = dev_lu_backstore(s->units[i]);
 
-		char lun[8];
-
-		snprintf(lun, sizeof(lun), "%u", dev_lu_lun(s->units[i]));
-		EXPO_LABELS(t, "lun", lun, "backstore",
-			    unit_of(s->daemon, s->units[i])->name, "store",
-			    b ? b->name : "");
+		label_unit(t, s, i, "store", b ? b->name : "");
 		expo_count(t, 1);
 	}
+	write_lun_maps(t, s);
 	family(t, "iserd_lun_size_bytes", EXPO_GAUGE, "The capacity of a LUN.");
 	for (unsigned i = 0; i < s->nunits; i++) {
 		const struct bs *b = dev_lu_backstore(s->units[i]);

@@ -15,6 +15,8 @@
  * however many initiators log in. */
 #define SNAPSHOT_UNITS	  1024
 #define SNAPSHOT_SESSIONS 256
+/* LUNs of all targets whose backstore the metrics name. */
+#define SNAPSHOT_LUNS 4096
 
 /* The sessions of one target over one transport. */
 struct snapshot_target {

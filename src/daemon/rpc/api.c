@@ -17,8 +17,10 @@ const char *const rpc_levels[] = { "error", "warning", "notice",
 
 /* clang-format off */
 #define LUN                                                                  \
- { .opt = { .name = "lun", .arg = "N",                                       \
-	    OPT_NUMBER(struct rpc_args, lun, 0, 65535), .help = "the LUN" } }
+ { .opt = { .name = "lun", .arg = "BACKSTORE|TARGET/LUN",                    \
+	    OPT_TEXT(struct rpc_args, lun),                                  \
+	    .help = "the unit, by its backstore or a LUN of a target" },     \
+   .bare = true }
 #define FORCE(what)                                                          \
  { .opt = { .name = "force", .arg = "yes|no", .initial = "no",               \
 	    OPT_WORD(struct rpc_args, force, rpc_no_yes), .help = what },    \
@@ -67,7 +69,7 @@ static const struct rpc_method methods[] = {
 			   OPT_TEXT(struct rpc_args, path),
 			   .help = "the file, as iserd sees it; left out: that "
 				   "of --config" },
-		  .optional = true },
+		  .optional = true, .bare = true },
 		{ .opt = { .name = "dry-run", .arg = "yes|no", .initial = "no",
 			   OPT_WORD(struct rpc_args, dry_run, rpc_no_yes),
 			   .help = "only says what would change" },
@@ -79,7 +81,7 @@ static const struct rpc_method methods[] = {
 			   OPT_TEXT(struct rpc_args, path),
 			   .help = "the file, which is replaced; left out: that "
 				   "of --config" },
-		  .optional = true },
+		  .optional = true, .bare = true },
 	} },
 	{ "config", "the configuration in force as JSON, and its version" },
 	{ "patch", "changes the configuration in force", {
@@ -206,6 +208,14 @@ const struct rpc_method *rpc_methods(size_t *n)
 {
 	*n = ARRAY_LEN(methods);
 	return methods;
+}
+
+const struct rpc_method *rpc_method_of(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+		if (!strcmp(methods[i].name, name))
+			return &methods[i];
+	return NULL;
 }
 
 void rpc_usage(const struct rpc_method *m, char *out, size_t size)

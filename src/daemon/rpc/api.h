@@ -13,10 +13,10 @@
 
 /* The parameters of all methods; a method has those that its rows name. */
 struct rpc_args {
-	unsigned lun, id;
-	uint64_t size;		 /* bytes */
-	const char *path, *peer; /* borrowed from the request */
-	const char *patch, *version;
+	unsigned id;
+	uint64_t size; /* bytes */
+	/* borrowed from the request */
+	const char *lun, *path, *peer, *patch, *version;
 	unsigned level; /* enum trace_level */
 	unsigned state; /* of rpc_group_states or rpc_port_states */
 	/* of rpc_no_yes: false or true */
@@ -33,6 +33,7 @@ extern const char *const rpc_no_yes[],
 struct rpc_param {
 	struct opt_row opt; /* of struct rpc_args; without letter */
 	bool optional;
+	bool bare; /* the first one: iserctl takes it without "KEY=", too */
 };
 
 struct rpc_method {
@@ -69,7 +70,9 @@ const struct rpc_verb *rpc_verb_of(const char *name);
 bool rpc_noun_has(const struct rpc_noun *n, const char *verb);
 /* rpc_methods returns the rows, in the order of iserctl(1), and how many. */
 const struct rpc_method *rpc_methods(size_t *n);
-/* rpc_usage writes "lun=N [force=yes|no]" to out: always ended, cut off if it
+/* rpc_method_of returns the method of this name, or NULL. */
+const struct rpc_method *rpc_method_of(const char *name);
+/* rpc_usage writes "id=ID [force=yes|no]" to out: always ended, cut off if it
  * does not fit. */
 void rpc_usage(const struct rpc_method *m, char *out, size_t size);
 

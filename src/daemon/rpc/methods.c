@@ -346,16 +346,8 @@ static const struct rpc_method *find_method(const char *name)
 	static const struct rpc_method takeover = {
 		"takeover", "hands over to another iserd (takeover.h)"
 	};
-	const struct rpc_method *m;
-	size_t n;
 
-	if (!strcmp(name, takeover.name))
-		return &takeover;
-	m = rpc_methods(&n);
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(m[i].name, name))
-			return &m[i];
-	return NULL;
+	return !strcmp(name, takeover.name) ? &takeover : rpc_method_of(name);
 }
 
 /* JSON-RPC 2.0 §4: a string, a number or null. Without an id, the request is a

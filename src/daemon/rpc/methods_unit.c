@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* methods_unit.c: methods of one LUN: media, capacity, failed flushes. */
+/* methods_unit.c: methods of one unit: media, capacity, failed flushes. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backstore/backstore.h"
 #include "base/err.h"
+#include "daemon/config/luns.h"
 #include "daemon/luns/open.h"
 #include "daemon/rpc/internal.h"
 #include "daemon/rpc/status.h"
@@ -14,18 +16,27 @@
 struct unit_change {
 	struct owed owed;
 	const struct dev_lu *lu;
-	unsigned lun;
+	char name[CFG_NAME_MAX + 1];	/* of its backstore */
 	const char *what;		/* changed, for the log */
 	const char *(*reason)(int err); /* words for an error code */
 };
 
 static void refuse_change(struct client *c, json_t *id, enum rpc_error code,
-			  unsigned lun, const char *reason)
+			  const char *name, const char *reason)
 {
 	char text[600];
 
-	snprintf(text, sizeof(text), "LUN %u: %s", lun, reason);
+	snprintf(text, sizeof(text), "backstore %.200s: %s", name, reason);
 	client_error(c, id, code, text);
+}
+
+static void respond_lun(struct client *c, json_t *id, const struct dev_lu *lu)
+{
+	const struct daemon *d = c->control->daemon;
+	json_t *places = status_places(d);
+
+	client_result(c, id, status_lun(d, lu, places));
+	json_decref(places);
 }
 
 /* A change of the configuration may have removed the unit in between; the device has
@@ -38,17 +49,16 @@ static void unit_changed(void *arg, int err)
 	bool is_there = client_settle(&g->owed);
 
 	if (!err)
-		trace_emit(&d->log.trace, TRACE_CHANGE, "LUN %u: %s", g->lun,
-			   g->what);
+		trace_emit(&d->log.trace, TRACE_CHANGE, "backstore %s: %s",
+			   g->name, g->what);
 	if (is_there && err)
-		refuse_change(c, g->owed.id, RPC_INTERNAL, g->lun,
+		refuse_change(c, g->owed.id, RPC_INTERNAL, g->name,
 			      g->reason(err));
 	else if (is_there && !unit_of(c->control->daemon, g->lu))
-		refuse_change(c, g->owed.id, RPC_INTERNAL, g->lun,
+		refuse_change(c, g->owed.id, RPC_INTERNAL, g->name,
 			      "was removed by a change of the configuration");
 	else if (is_there)
-		client_result(c, g->owed.id,
-			      status_lun(c->control->daemon, g->lu));
+		respond_lun(c, g->owed.id, g->lu);
 	json_decref(g->owed.id);
 	free(g);
 }
@@ -65,7 +75,7 @@ static struct unit_change *unit_change_new(const struct request *r,
 		return NULL;
 	g->owed = client_owe(r);
 	g->lu = lu;
-	g->lun = dev_lu_lun(lu);
+	snprintf(g->name, sizeof(g->name), "%s", dev_lu_name(lu));
 	g->what = what;
 	g->reason = reason;
 	return g;
@@ -80,16 +90,46 @@ static void unit_change_cancel(struct unit_change *g)
 	free(g);
 }
 
+/* Numbers of units, which move at a restart, were names once: names the backstore
+ * that a number would have meant. False: text is not such a number. */
+static bool refuse_number(const struct request *r, const char *text)
+{
+	size_t len = strlen(text);
+	const struct dev_lu *lu = NULL;
+	char why[600];
+
+	if (!len || len > 5 || strspn(text, "0123456789") != len)
+		return false;
+	lu = dev_lu_get(request_daemon(r)->server,
+			(uint16_t)strtoul(text, NULL, 10));
+	snprintf(why, sizeof(why),
+		 "lun=%s: not the name of a backstore, and numbers of units "
+		 "change at a restart; give the backstore%s%s, or TARGET/LUN; "
+		 "iserctl luns lists them",
+		 text, lu ? ", now " : "", lu ? dev_lu_name(lu) : "");
+	client_error(r->client, r->id, RPC_BAD_PARAMS, why);
+	return true;
+}
+
 /* Returns the unit of the parameter lun. NULL after a response. */
 static struct dev_lu *find_unit(const struct request *r)
 {
-	struct dev_lu *lu =
-		dev_lu_get(request_daemon(r)->server, (uint16_t)r->args->lun);
+	const struct daemon *d = request_daemon(r);
+	struct cfg_errors *e = calloc(1, sizeof(*e));
+	const char *name =
+		e ? cfg_lun_backstore(d->model, r->args->lun, e) : NULL;
+	const struct unit *u = name ? unit_named(d, name) : NULL;
 
-	if (!lu)
-		refuse_change(r->client, r->id, RPC_BAD_PARAMS, r->args->lun,
-			      "not found; iserctl luns lists them");
-	return lu;
+	if (!u && !refuse_number(r, r->args->lun)) {
+		if (e && e->n)
+			rpc_refuse(r, e, NULL);
+		else /* opened by no change yet, or no memory */
+			refuse_change(r->client, r->id, RPC_BAD_PARAMS,
+				      r->args->lun,
+				      "not found; iserctl luns lists them");
+	}
+	free(e);
+	return u ? u->lu : NULL;
 }
 
 /* ---- media of CD/DVD drives ---- */
@@ -126,7 +166,7 @@ static void change_medium(const struct request *r, struct dev_lu *lu,
 		unit_change_cancel(g);
 	if (b)
 		bs_close(b);
-	refuse_change(r->client, r->id, RPC_BAD_PARAMS, dev_lu_lun(lu),
+	refuse_change(r->client, r->id, RPC_BAD_PARAMS, dev_lu_name(lu),
 		      medium_reason(err));
 }
 
@@ -149,7 +189,7 @@ void method_insert(const struct request *r)
 	if (!lu)
 		return;
 	if (dev_lu_type(lu) != DEV_CD) {
-		refuse_change(r->client, r->id, RPC_BAD_PARAMS, r->args->lun,
+		refuse_change(r->client, r->id, RPC_BAD_PARAMS, dev_lu_name(lu),
 			      medium_reason(ERR_UNSUPPORTED));
 		return;
 	}
@@ -170,7 +210,7 @@ void method_clear(const struct request *r)
 	if (!lu)
 		return;
 	dev_lu_flush_forget(lu);
-	client_result(r->client, r->id, status_lun(request_daemon(r), lu));
+	respond_lun(r->client, r->id, lu);
 }
 
 /* ---- capacity ---- */
@@ -212,6 +252,6 @@ void method_resize(const struct request *r)
 		return;
 	if (g)
 		unit_change_cancel(g);
-	refuse_change(r->client, r->id, RPC_BAD_PARAMS, dev_lu_lun(lu),
+	refuse_change(r->client, r->id, RPC_BAD_PARAMS, dev_lu_name(lu),
 		      resize_reason(err));
 }

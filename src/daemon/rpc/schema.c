@@ -172,6 +172,8 @@ static json_t *method_json(const struct rpc_method *m)
 
 		json_object_set_new(p, "optional",
 				    json_boolean(m->params[i].optional));
+		if (m->params[i].bare)
+			json_object_set_new(p, "bare", json_true());
 		json_array_append_new(params, p);
 	}
 	json_object_set_new(j, "params", params);

@@ -4,19 +4,14 @@
 
 #include <stdio.h>
 
-#include "backstore/backstore.h"
 #include "base/escape.h"
-#include "base/hex.h"
 #include "daemon/config/groups.h"
 #include "daemon/config/model.h"
 #include "daemon/portals.h"
-#include "daemon/units.h"
 #include "datamover/iser/dmiser.h"
 #include "net/conn.h"
 
-/* Text from a peer or an administrator, escaped: jansson needs valid UTF-8, and
- * the text must not control a terminal. */
-static json_t *shown_json(const char *text)
+json_t *status_shown(const char *text)
 {
 	char buf[2048];
 
@@ -155,10 +150,10 @@ static void add_session(void *arg, const struct tgt_conn_status *st)
 	else
 		add_transport(s, conns_net(st->info->owner));
 	json_object_set_new(s, "state", json_string(st->state));
-	json_object_set_new(s, "initiator", shown_json(st->initiator));
+	json_object_set_new(s, "initiator", status_shown(st->initiator));
 	json_object_set_new(s, "target",
-			    shown_json(st->discovery ? "(discovery)"
-						     : st->target));
+			    status_shown(st->discovery ? "(discovery)"
+						       : st->target));
 	json_object_set_new(s, "tsih", json_integer(st->tsih));
 	json_object_set_new(s, "cid", json_integer(st->cid));
 	json_object_set_new(s, "isid", json_string(isid));
@@ -236,110 +231,8 @@ json_t *status_targets(const struct daemon *d)
 
 		json_array_append_new(
 			all, json_pack("{s:s, s:o, s:o}", "name", t->name,
-				       "alias", shown_json(t->alias), "portals",
-				       target_portals(d, t)));
-	}
-	return all;
-}
-
-static void add_id(json_t *j, const char *key, const struct dev_id *id)
-{
-	char text[33];
-
-	hex_put(text, id->bytes, id->len);
-	if (id->len)
-		json_object_set_new(j, key, json_string(text));
-}
-
-/* By what initiators know the unit. */
-static void add_names(json_t *j, const struct dev_lu *lu, bool is_scsi)
-{
-	struct dev_names names;
-
-	dev_lu_names(lu, &names);
-	json_object_set_new(j, "serial", shown_json(names.serial));
-	if (is_scsi) /* the names of the device */
-		return;
-	add_id(j, "naa", &names.naa);
-	add_id(j, "eui", &names.eui);
-}
-
-static json_t *status_unit(const struct unit *u)
-{
-	const struct dev_lu *lu = u->lu;
-	const struct bs *b = dev_lu_backstore(lu);
-	const char *trouble = bs_trouble_str(u->trouble);
-	bool is_cd = dev_lu_type(lu) == DEV_CD;
-	bool ro =
-		u->lun.read_only || is_cd || (b->caps & BS_CAP_READ_ONLY) != 0;
-	json_t *j;
-
-	j = json_pack("{s:i, s:s, s:o, s:I, s:i, s:b, s:b}", "lun",
-		      (int)dev_lu_lun(lu), "type", is_cd ? "cd" : "disk",
-		      "store", shown_json(b ? b->name : NULL), "size",
-		      b ? (json_int_t)b->size : (json_int_t)0, "block_size",
-		      b ? (int)b->block_size : 2048, "read_only", (int)ro,
-		      "write_cache", (int)(!ro && dev_lu_write_cache(lu)));
-
-	json_object_set_new(j, "backstore", shown_json(u->name));
-	add_names(j, lu, u->spec->kind == LUN_SCSI);
-	json_object_set_new(j, "thin",
-			    json_boolean(b && b->caps & BS_CAP_UNMAP));
-	if (!ro)
-		json_object_set_new(j, "flush_failed",
-				    json_boolean(dev_lu_flush_failed(lu)));
-	if (trouble)
-		json_object_set_new(j, "trouble", json_string(trouble));
-	if (is_cd) /* PREVENT ALLOW MEDIUM REMOVAL of an initiator */
-		json_object_set_new(j, "locked",
-				    json_boolean(dev_is_locked(lu)));
-	return j;
-}
-
-json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
-{
-	return status_unit(unit_of(d, lu));
-}
-
-json_t *status_luns(const struct daemon *d)
-{
-	json_t *all = json_array();
-
-	for (unsigned i = 0; i < d->nunits; i++)
-		json_array_append_new(all, status_unit(d->units[i]));
-	return all;
-}
-
-static void add_registration(void *arg, const struct dev_registration *r)
-{
-	char key[19];
-
-	snprintf(key, sizeof(key), "0x%016llx", (unsigned long long)r->key);
-	json_array_append_new(arg,
-			      json_pack("{s:o, s:i, s:s, s:b}", "initiator",
-					shown_json(r->initiator_port), "port",
-					(int)r->target_port, "key", key,
-					"holds", (int)r->holds));
-}
-
-json_t *status_reservations(const struct daemon *d)
-{
-	json_t *all = json_array();
-
-	for (unsigned i = 0; i < d->nunits; i++) {
-		json_t *regs = json_array();
-		struct dev_reservation r;
-
-		dev_lu_reservation(d->units[i]->lu, &r);
-		dev_lu_registrations(d->units[i]->lu, add_registration, regs);
-		json_array_append_new(
-			all,
-			json_pack("{s:i, s:s?, s:o, s:I, s:b, s:b, s:o}", "lun",
-				  (int)dev_lu_lun(d->units[i]->lu), "type",
-				  r.type, "reserved", shown_json(r.reserved),
-				  "generation", (json_int_t)r.generation,
-				  "aptpl", (int)r.aptpl, "lost", (int)r.lost,
-				  "registrations", regs));
+				       "alias", status_shown(t->alias),
+				       "portals", target_portals(d, t)));
 	}
 	return all;
 }

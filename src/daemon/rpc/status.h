@@ -20,15 +20,25 @@ json_t *status_admission(struct gate *g);
 /* status_refusal returns the name of a reason to refuse a connection; NULL: it
  * is none. */
 const char *status_refusal(enum admission_verdict v);
+/* status_shown returns a text of a peer or an administrator, escaped: jansson needs
+ * valid UTF-8, and the text must not control a terminal. NULL: null. */
+json_t *status_shown(const char *text);
+
+/* Functions of status_luns.c: */
+/* status_places returns the LUNs by which initiators reach the units: for the name
+ * of each backstore that is mapped, an array of "TARGET/N" and "TARGET/MAP/N". */
+json_t *status_places(const struct daemon *d);
 /* status_luns is the result of "luns": status_lun of each. */
 json_t *status_luns(const struct daemon *d);
-/* status_targets is the result of "targets". */
-json_t *status_targets(const struct daemon *d);
-/* status_lun is one LUN, whose unit is one of d: its unit, store, capacity and
- * counters. */
-json_t *status_lun(const struct daemon *d, const struct dev_lu *lu);
+/* status_lun is one unit of d: its backstore, LUNs, capacity and so on. places: of
+ * status_places. */
+json_t *status_lun(const struct daemon *d, const struct dev_lu *lu,
+		   const json_t *places);
 /* status_reservations is the result of "reservations". */
 json_t *status_reservations(const struct daemon *d);
+
+/* status_targets is the result of "targets". */
+json_t *status_targets(const struct daemon *d);
 /* status_groups is the result of "groups". */
 json_t *status_groups(const struct daemon *d);
 

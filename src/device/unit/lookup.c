@@ -28,6 +28,11 @@ uint16_t dev_lu_lun(const struct dev_lu *lu)
 	return lu->cfg.lun;
 }
 
+const char *dev_lu_name(const struct dev_lu *lu)
+{
+	return lu->cfg.name;
+}
+
 struct bs *dev_lu_backstore(const struct dev_lu *lu)
 {
 	return lu->bs;

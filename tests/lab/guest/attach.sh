@@ -72,7 +72,7 @@ attach_through() {
 nbd_sectors() { cat "/sys/block/$(nbd_name)/size"; }
 attach_resize() {
 	[ "$(nbd_sectors)" = 131072 ] || return 1
-	at_far iserctl --socket /run/iserd.ctl resize lun=0 size=96M && wait_for 150 nbd_is_large || return 1
+	at_far iserctl --socket /run/iserd.ctl resize lun0 size=96M && wait_for 150 nbd_is_large || return 1
 	dd if=/dev/urandom of=/tmp/end bs=1M count=1 &&
 		dd if=/tmp/end of="$(nbd)" bs=1M seek=95 oflag=direct &&
 		dd if="$(nbd)" of=/tmp/end.back bs=1M skip=95 iflag=direct && cmp /tmp/end /tmp/end.back

@@ -1155,14 +1155,14 @@ cd_utils() {
 }
 # a mounted medium is locked: iserctl eject sends an eject request, and the medium stays
 cd_locked() {
-	cd_mounted "${1:-one}" sh -c '. /lab/guest/lib.sh; ! cd_ctl eject lun=0' && cd_ctl luns
+	cd_mounted "${1:-one}" sh -c '. /lab/guest/lib.sh; ! cd_ctl eject lun0' && cd_ctl luns
 }
-cd_exchange() { cd_ctl insert lun=0 "path=/tmp/$1.iso"; }
+cd_exchange() { cd_ctl insert lun0 "path=/tmp/$1.iso"; }
 cd_no_medium() { sg_turs "$(kernel_disk)" 2>&1 | tee /run/turs | grep -qi 'not ready\|medium not present' || ! sg_turs "$(kernel_disk)"; }
 cd_eject() { # ejects by the initiator, loads again, ejects by iserctl
 	disk=$(kernel_disk)
 	sg_start --eject "$disk" && cd_no_medium && sg_start --load "$disk" || return 1
-	wait_for 50 sg_turs "$disk" && cd_ctl eject lun=0 && cd_no_medium || return 1
+	wait_for 50 sg_turs "$disk" && cd_ctl eject lun0 && cd_no_medium || return 1
 	! mount -t iso9660 -o ro "$disk" /mnt/cd
 }
-cd_insert() { cd_ctl insert lun=0 "path=/tmp/$1.iso" && wait_for 50 sg_turs "$(kernel_disk)"; }
+cd_insert() { cd_ctl insert lun0 "path=/tmp/$1.iso" && wait_for 50 sg_turs "$(kernel_disk)"; }

@@ -146,7 +146,7 @@ live_new_lun() {
 # CAPACITY DATA HAS CHANGED arrives with a command to the disk
 live_grows() {
 	disk=$(live_disk 1)
-	live_size "$disk" 8388608 && live_ctl resize lun=1 size=12M || return 1
+	live_size "$disk" 8388608 && live_ctl resize grows size=12M || return 1
 	dd if="$disk" of=/dev/null bs=4k count=1 iflag=direct
 	live_says 'capacity data has changed' && live_size "$disk" 8388608 && live_rescan_disk "$disk" &&
 		wait_for 50 live_size "$disk" 12582912 && live_says 'detected capacity change' || return 1

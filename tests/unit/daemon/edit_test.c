@@ -2,6 +2,7 @@
 /* edit_test.c: the verbs of iserctl on a configuration: what each changes, what it
  * refuses with which words, and lists. */
 #include "daemon/config/edit.h"
+#include "daemon/config/luns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -385,6 +386,52 @@ static void test_list_and_show(void **state)
 	cfg_model_free(m);
 }
 
+/* Writes "TARGET/N BACKSTORE;" to the end of arg. */
+static void note_lun(void *arg, const struct cfg_reach *r)
+{
+	char *out = arg;
+	size_t len = strlen(out);
+
+	snprintf(out + len, 1000 - len, "%s/%u/%u %s;", r->target, r->map,
+		 r->lun, r->backstore);
+}
+
+/* A unit has the name of its backstore and the names of its LUNs. */
+static void test_luns(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "one", "one" },
+		{ A "/0", "one" },
+		{ A "/1/3", "one" },
+		{ "two", "two" },
+		{ "tow",
+		  "backstore tow: no such backstore; did you mean two?" },
+		{ "0", "backstore 0: no such backstore" },
+		{ A "/1", "no such LUN; iserctl lun list" },
+		{ A "/2/3", "no such map" },
+		{ B "/0", "no such target; did you mean " A "?" },
+		{ "", "no name" },
+	};
+	struct cfg_model *m = read_text(base);
+	char text[1000] = "";
+
+	(void)state;
+	cfg_luns_each(m, note_lun, text);
+	assert_string_equal(text, A "/0/0 one;" A "/1/3 one;");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const char *got;
+
+		memset(&errors, 0, sizeof(errors));
+		got = cfg_lun_backstore(m, rows[i][0], &errors);
+		assert_int_equal(!got, errors.n > 0);
+		if (!got)
+			assert_non_null(strstr(errors.all[0].text, rows[i][1]));
+		else
+			assert_string_equal(got, rows[i][1]);
+	}
+	cfg_model_free(m);
+}
+
 /* A noun of the management socket with a verb that changes is a noun here. */
 static void test_nouns_of_the_socket(void **state)
 {
@@ -413,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_uses_in_maps),
 		cmocka_unit_test(test_values_that_are_no_text),
 		cmocka_unit_test(test_list_and_show),
+		cmocka_unit_test(test_luns),
 		cmocka_unit_test(test_nouns_of_the_socket),
 	};
 

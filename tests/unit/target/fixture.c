@@ -63,7 +63,7 @@ static void emit(struct trace *t, enum trace_event e,
 
 static void add_store(struct fixture *r)
 {
-	const struct dev_lu_config lu = { .lun = 0 };
+	const struct dev_lu_config lu = { .lun = 0, .name = "disk" };
 	struct bs *ram;
 
 	r->memory = calloc(FIXTURE_BLOCKS, 512);

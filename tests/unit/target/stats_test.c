@@ -298,9 +298,10 @@ static void test_slow(void **state)
 	fixture_settle(e->r);
 	tgt_worker_stats(tgt_worker(e->r->tgt, 0), &w);
 	assert_true(w.slow >= 1);
-	assert_non_null(strstr(e->r->last_trace,
-			       "LUN 0: command 28, LBA 7, 2048 bytes took 3 "
-			       "ms and ended with status 00"));
+	assert_non_null(
+		strstr(e->r->last_trace,
+		       "backstore disk: command 28, LBA 7, 2048 bytes took 3 "
+		       "ms and ended with status 00"));
 }
 
 /* Refused logins by status; those beyond the table are not counted. */
