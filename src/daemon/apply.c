@@ -287,87 +287,6 @@ void apply_end(struct daemon *d)
 	change_free(c);
 }
 
-/* ---- what cannot be changed while iserd serves ---- */
-
-static void check_change(void *arg, const struct cfg_change *x)
-{
-	struct cfg_errors *e = arg;
-
-	if (x->needs_restart)
-		cfg_error(e, (struct cfg_place){ 0 },
-			  "%.200s: %.100s%s%.100s: needs a restart of iserd; "
-			  "keep the value, or restart",
-			  x->path, x->from ? x->from : "(not given)", " -> ",
-			  x->to ? x->to : "(not given)");
-}
-
-/* Returns whether the unit can get the fields of b while it is in use. */
-static bool can_change(const struct unit *u, const struct cfg_backstore *old,
-		       const struct cfg_backstore *b)
-{
-	if (b->lun.read_only != old->lun.read_only &&
-	    (u->spec->kind == LUN_SCSI ||
-	     (u->lacks_write && !b->lun.read_only)))
-		return false;
-	return cfg_backstore_compare(old, b) == CFG_DIFFERS_LIVE;
-}
-
-/* A changed backstore on the same file is refused: the file is locked. */
-static bool is_locked(const struct unit *u, const struct cfg_backstore *old,
-		      const struct cfg_backstore *b)
-{
-	return old && !strcmp(old->store, b->store) &&
-	       (u->spec->kind == LUN_FILE || u->spec->kind == LUN_SCSI ||
-		lun_is_module(u->spec->kind));
-}
-
-/* Decides which units stay: units[i] becomes NULL if backstore i has to be opened, and
- * changed[i] true if the unit in use gets other fields. changed NULL: only checks. */
-static void check_units(const struct daemon *d, const struct cfg_model *m,
-			struct unit **units, bool *changed,
-			struct cfg_errors *e)
-{
-	for (unsigned i = 0; i < m->backstores.n; i++) {
-		const struct cfg_backstore *b = &m->backstores.v[i], *old;
-
-		if (!units[i])
-			continue;
-		old = cfg_backstore_find(d->model, b->head.name);
-		if (old && cfg_backstore_compare(old, b) == CFG_SAME)
-			continue;
-		if (old && can_change(units[i], old, b)) {
-			if (changed)
-				changed[i] = true;
-			continue;
-		}
-		if (is_locked(units[i], old, b))
-			cfg_error(e,
-				  b->head.node ? b->head.node->at
-					       : (struct cfg_place){ 0 },
-				  "backstore %.80s: %.200s: in use with other "
-				  "fields; restart iserd, or remove the "
-				  "backstore by one change and add it by "
-				  "another",
-				  b->head.name, b->store);
-		units[i] = NULL;
-	}
-}
-
-bool apply_check(const struct daemon *d, const struct cfg_model *m,
-		 struct cfg_errors *e)
-{
-	struct unit **units = units_match(d, m);
-	unsigned before = e->n;
-
-	if (units && cfg_diff(d->model, m, check_change, e))
-		check_units(d, m, units, NULL, e);
-	else
-		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
-	free(units);
-	return e->n == before && apply_groups_check(d, m, e) &&
-	       chap_secrets_check(m, e, true);
-}
-
 /* ---- units ---- */
 
 /* Returns the lowest number from *next on that no unit has. */
@@ -390,7 +309,7 @@ static bool open_units(struct change *c)
 		cfg_error(c->errors, (struct cfg_place){ 0 }, "out of memory");
 		return false;
 	}
-	check_units(d, c->m, c->units, c->changed, c->errors);
+	apply_check_units(d, c->m, c->units, c->changed, c->errors);
 	for (unsigned i = 0; i < c->m->backstores.n; i++) {
 		if (c->units[i])
 			continue;
@@ -402,12 +321,9 @@ static bool open_units(struct change *c)
 				"change and add others by another");
 			return false;
 		}
-		c->units[i] = unit_open(d, c->m, i, (uint16_t)next);
-		if (c->units[i])
-			continue;
-		complain(c, &c->m->backstores.v[i].head, "backstore",
-			 "cannot be opened; the log has the reason");
-		return false;
+		c->units[i] = unit_open(d, c->m, i, (uint16_t)next, c->errors);
+		if (!c->units[i])
+			return false;
 	}
 	return true;
 }
@@ -444,14 +360,16 @@ static bool is_old(const struct daemon *d, const struct portal *p)
 static bool open_portals(struct change *c)
 {
 	struct daemon *d = c->d;
+	struct say_hold h;
 
 	c->portals = calloc(c->m->portals.n + 1, sizeof(struct portal *));
 	for (unsigned i = 0; c->portals && i < c->m->portals.n; i++) {
+		say_hold(&h);
 		c->portals[i] = portal_change(d, c->m, i);
+		say_release(&h, c->portals[i]);
 		if (c->portals[i])
 			continue;
-		complain(c, &c->m->portals.v[i].head, "portal group",
-			 "cannot listen; the log has the reason");
+		complain(c, &c->m->portals.v[i].head, "portal group", h.text);
 		return false;
 	}
 	if (c->portals && portal_reserve(d))
@@ -540,7 +458,7 @@ static struct change *change_new(struct daemon *d, struct cfg_model *m,
 			  "seconds");
 	else if (d->phase != DAEMON_SERVING)
 		cfg_error(e, (struct cfg_place){ 0 }, "iserd is ending");
-	else if (!apply_check(d, m, e))
+	else if (!apply_check(d, m, e, false))
 		return NULL;
 	else if (!(c = calloc(1, sizeof(*c))))
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
@@ -667,18 +585,6 @@ static void secrets_applied(void *arg)
 	service_reloaded(d);
 }
 
-/* Prints the errors of a file, or of the command line if path is NULL. */
-static void print_errors(const struct cfg_errors *e, const char *path)
-{
-	char line[4 * CFG_ERROR_TEXT];
-
-	for (unsigned i = 0; i < cfg_errors_kept(e); i++) {
-		if (path)
-			cfg_error_line(e, i, path, line, sizeof(line));
-		say("%s", path ? line : e->all[i].text);
-	}
-}
-
 /* Brings a directory with the secrets that the files have now into force. False:
  * secrets_applied is not called. */
 static bool reload_secrets(struct daemon *d, struct cfg_errors *e)
@@ -762,7 +668,7 @@ void apply_reload(struct daemon *d)
 	else
 		pending = reload(d, e);
 	if (e)
-		print_errors(e, d->model->options.start.config);
+		cfg_errors_say(e, d->model->options.start.config);
 	free(e);
 	if (!pending)
 		service_reloaded(d);

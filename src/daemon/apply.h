@@ -11,6 +11,7 @@
 #include "daemon/config/model.h"
 
 struct daemon;
+struct unit;
 
 /* apply_model brings the configuration m into force, which belongs to the daemon
  * then, also after an error. done is called later, when m is in force on each
@@ -19,9 +20,16 @@ struct daemon;
 bool apply_model(struct daemon *d, struct cfg_model *m, struct cfg_errors *e,
 		 void (*done)(void *arg, bool good), void *arg);
 /* apply_check returns whether apply_model could bring m into force, as far as that can
- * be said without opening backstores and addresses. False: e has the reasons. */
+ * be said without opening backstores and addresses; looks: also whether they are there
+ * (look.h). False: e has the reasons. */
 bool apply_check(const struct daemon *d, const struct cfg_model *m,
-		 struct cfg_errors *e);
+		 struct cfg_errors *e, bool looks);
+/* apply_check_units decides which units stay: units[i] becomes NULL if backstore i of m
+ * has to be opened, and changed[i] true if the unit in use gets other fields. changed
+ * NULL: only checks. */
+void apply_check_units(const struct daemon *d, const struct cfg_model *m,
+		       struct unit **units, bool *changed,
+		       struct cfg_errors *e);
 /* apply_load reads the file at path for apply_model. NULL: e has the errors. */
 struct cfg_model *apply_load(const struct daemon *d, const char *path,
 			     struct cfg_errors *e);

@@ -7,12 +7,14 @@
 
 #include "base/escape.h"
 #include "daemon/config/model.h"
+#include "daemon/look.h"
 #include "daemon/secrets.h"
 
-/* Reads a file with its secrets. NULL after messages. */
-static struct cfg_model *load(const char *path)
+/* Reads a file with its secrets; looks: and looks whether what it names is there. NULL
+ * after messages. */
+static struct cfg_model *load(const char *path, bool looks)
 {
-	struct cfg_errors *e = calloc(1, sizeof(*e));
+	struct cfg_errors *e = calloc(2, sizeof(*e)); /* and warnings */
 	struct cfg_model *m;
 
 	if (!e) {
@@ -20,21 +22,37 @@ static struct cfg_model *load(const char *path)
 		return NULL;
 	}
 	m = cfg_model_load(path, e);
-	if (m && !chap_secrets_check(m, e, false)) {
+	if (m && looks)
+		cfg_look(m, &e[0], &e[1]);
+	if (m && (!chap_secrets_check(m, e, false) || e->n)) {
 		cfg_model_free(m);
 		m = NULL;
 	}
-	cfg_errors_print(e, path);
+	cfg_errors_sort(e);
+	cfg_errors_print(e, path, "");
+	cfg_errors_print(&e[1], path, "warning: ");
 	free(e);
 	return m;
 }
 
+static const char *plural(unsigned n)
+{
+	return n == 1 ? "" : "s";
+}
+
 bool cfg_file_check(const char *path)
 {
-	struct cfg_model *m = load(path);
+	struct cfg_model *m = load(path, true);
+	bool good = m;
 
+	if (m)
+		printf("%s: valid: %u target%s, %u backstore%s, %u portal "
+		       "group%s\n",
+		       path, m->targets.n, plural(m->targets.n),
+		       m->backstores.n, plural(m->backstores.n), m->portals.n,
+		       plural(m->portals.n));
 	cfg_model_free(m);
-	return m != NULL;
+	return good;
 }
 
 static void print_change(void *arg, const struct cfg_change *c)
@@ -53,7 +71,7 @@ static void print_change(void *arg, const struct cfg_change *c)
 
 bool cfg_file_diff(const char *from, const char *to)
 {
-	struct cfg_model *a = load(from), *b = load(to);
+	struct cfg_model *a = load(from, false), *b = load(to, false);
 	bool good = a && b && cfg_diff(a, b, print_change, NULL);
 
 	if (a && b && !good)

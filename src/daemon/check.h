@@ -7,8 +7,9 @@
 #include <stdbool.h>
 
 /* cfg_file_check reads the configuration file at path, with the secrets that it
- * names, and prints all errors on standard error. Returns whether there are
- * none. */
+ * names, looks whether what it names is there (look.h), and prints all errors and
+ * warnings on standard error, or a line on standard output that the file is valid.
+ * Returns whether there are no errors. */
 bool cfg_file_check(const char *path);
 /* cfg_file_diff prints how the file `to` differs from the file `from` on standard
  * output, a line for each field. False after a message: a file is not valid. */

@@ -82,10 +82,11 @@ static void read_signal(struct io_watch *w, unsigned events)
 		return;
 	}
 	if (d->phase == DAEMON_STARTING)
-		say("%s during the start: ending at once",
-		    strsignal((int)si.ssi_signo));
+		say_note("%s during the start: ending at once",
+			 strsignal((int)si.ssi_signo));
 	else
-		say("%s again: ending at once", strsignal((int)si.ssi_signo));
+		say_note("%s again: ending at once",
+			 strsignal((int)si.ssi_signo));
 	_exit(EXIT_ERROR);
 }
 
@@ -137,35 +138,75 @@ static void close_signals(struct daemon *d)
 
 /* ---- the whole ---- */
 
+/* Prints why a step of the start has failed. Rooms name the options of the command
+ * line: a file has them as fields of "daemon". */
+static void report(const struct daemon *d, const char *why)
+{
+	const struct cfg_node *fields =
+		cfg_node_get(d->model->head.node, "daemon");
+	const char *file = d->options.start.config;
+	const struct cfg_item *field = NULL;
+	char name[64];
+
+	if (file && fields && !strncmp(why, "--", 2)) {
+		snprintf(name, sizeof(name), "%.*s",
+			 (int)strcspn(why + 2, " :"), why + 2);
+		field = cfg_node_find(fields, name);
+	}
+	if (field)
+		say("%s:%u:%u: daemon: %s", file, field->at.line,
+		    field->at.column, why + 2);
+	else
+		say("%s", why);
+}
+
+/* Executes a step of the start. Returns 0, or an exit code after a message. */
+static int step(struct daemon *d, int (*open)(struct daemon *d))
+{
+	struct say_hold h;
+	int err;
+
+	say_hold(&h);
+	err = open(d);
+	say_release(&h, !err);
+	if (err && *h.text)
+		report(d, h.text);
+	return err;
+}
+
+static int open_control(struct daemon *d)
+{
+	if (d->options.control)
+		d->control = control_open(d, d->options.control);
+	return d->options.control && !d->control ? EXIT_ERROR : 0;
+}
+
 /* Opens all files and ports before setup_user gives up root, and starts the
  * threads after it. */
 static int open_daemon(struct daemon *d)
 {
-	int err = workers_open(d);
+	int err = step(d, workers_open);
 
 	if (!err)
 		shutdown_init(d);
 	if (!err)
 		err = open_signals(d);
 	if (!err)
-		err = setup_stores(d);
+		err = step(d, setup_stores);
 	if (!err)
 		err = setup_target(d);
 	if (!err)
 		err = listen_open(d);
 	if (!err)
 		err = setup_directory(d);
-	if (!err && d->options.control) {
-		d->control = control_open(d, d->options.control);
-		if (!d->control)
-			err = EXIT_ERROR;
-	}
 	if (!err)
-		err = http_open(d);
+		err = step(d, open_control);
+	if (!err)
+		err = step(d, http_open);
 	if (!err)
 		listen_limits(d);
 	if (!err)
-		err = setup_user(d);
+		err = step(d, setup_user);
 	if (!err)
 		err = workers_start(d);
 	if (!err && !health_open(d))

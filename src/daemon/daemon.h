@@ -224,7 +224,7 @@ int setup_directory(struct daemon *d);
  * has, after setup_user, and after each change of the targets. */
 void setup_save_ports(const struct daemon *d);
 /* setup_user becomes the user of --user, once everything is open. */
-int setup_user(const struct daemon *d);
+int setup_user(struct daemon *d);
 
 /* listen.c */
 /* listen_open opens the portal groups of the model. Returns 0, or an exit code after a message;

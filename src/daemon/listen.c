@@ -428,6 +428,8 @@ static int open_portal(struct daemon *d, unsigned index)
 	/* sockets that are passed replace the default of the command line */
 	bool passed =
 		d->options.listen_default && service_has_sockets(d->service);
+	const char *file = d->options.start.config;
+	struct say_hold h;
 	int err = 0;
 
 	if (!p || !portal_add(d, p)) {
@@ -435,8 +437,16 @@ static int open_portal(struct daemon *d, unsigned index)
 		say("out of memory");
 		return EXIT_ERROR;
 	}
+	say_hold(&h);
 	for (unsigned i = 0; !passed && i < c->listen.n && !err; i++)
 		err = portal_listen(p, c->listen.v[i], ADDRESS_WAITS);
+	say_release(&h, !err);
+	if (err && file && c->head.node && c->head.node->at.line)
+		say("%s:%u:%u: portal group %s: %s", file,
+		    c->head.node->at.line, c->head.node->at.column,
+		    c->head.name, h.text);
+	else if (err)
+		say("%s", h.text);
 	return err;
 }
 

@@ -47,7 +47,7 @@ static struct cfg_model *read_model(const struct options *o)
 	else
 		m = cfg_model_of_options(o, e);
 	if (e && o->start.config)
-		cfg_errors_print(e, o->start.config);
+		cfg_errors_print(e, o->start.config, "");
 	for (unsigned i = 0; e && !o->start.config && i < cfg_errors_kept(e);
 	     i++)
 		say("%s", e->all[i].text);

@@ -4,9 +4,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static void (*through)(void *arg, const char *text);
 static void *through_arg;
+static _Thread_local struct say_hold *held; /* the innermost */
 
 void say_through(void (*write)(void *arg, const char *text), void *arg)
 {
@@ -14,7 +16,31 @@ void say_through(void (*write)(void *arg, const char *text), void *arg)
 	through_arg = arg;
 }
 
+static void write_text(const char *text)
+{
+	if (through)
+		through(through_arg, text);
+	else
+		fprintf(stderr, "iserd: %s\n", text);
+}
+
 void say(const char *fmt, ...)
+{
+	char text[1024];
+	size_t len = held ? strlen(held->text) : 0;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (held)
+		snprintf(held->text + len, sizeof(held->text) - len, "%s%s",
+			 len ? "; " : "", text);
+	else
+		write_text(text);
+}
+
+void say_note(const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;
@@ -22,8 +48,18 @@ void say(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (through)
-		through(through_arg, text);
-	else
-		fprintf(stderr, "iserd: %s\n", text);
+	write_text(text);
+}
+
+void say_hold(struct say_hold *h)
+{
+	*h = (struct say_hold){ .outer = held };
+	held = h;
+}
+
+void say_release(struct say_hold *h, bool false_alarm)
+{
+	held = h->outer;
+	if (false_alarm && *h->text)
+		say("%s", h->text);
 }

@@ -157,6 +157,22 @@ static bool find_user(struct daemon *d)
 	return true;
 }
 
+/* Opens the backstores of the model. False after a message. */
+static bool open_units(struct daemon *d)
+{
+	struct cfg_errors *e = calloc(1, sizeof(*e));
+	bool good = e;
+
+	for (unsigned i = 0; good && i < d->model->backstores.n; i++)
+		good = unit_open(d, d->model, i, (uint16_t)i, e);
+	if (!e)
+		say("out of memory");
+	else
+		cfg_errors_say(e, d->options.start.config);
+	free(e);
+	return good;
+}
+
 int setup_stores(struct daemon *d)
 {
 	const struct dev_env env = env_of(d);
@@ -180,10 +196,7 @@ int setup_stores(struct daemon *d)
 		if (!d->gateway)
 			return EXIT_ERROR;
 	}
-	for (unsigned i = 0; i < d->model->backstores.n; i++)
-		if (!unit_open(d, d->model, i, (uint16_t)i))
-			return EXIT_STORE;
-	return setup_groups(d);
+	return open_units(d) ? setup_groups(d) : EXIT_STORE;
 }
 
 /* ---- target ---- */
@@ -224,16 +237,6 @@ int setup_target(struct daemon *d)
 	for (unsigned i = 0; i < d->nworkers; i++)
 		d->workers[i].target = tgt_worker(d->target, i);
 	return 0;
-}
-
-/* Prints what directory_new complains of. */
-static void print_errors(const struct daemon *d, const struct cfg_errors *e)
-{
-	if (d->options.start.config)
-		cfg_errors_print(e, d->options.start.config);
-	for (unsigned i = 0; !d->options.start.config && i < cfg_errors_kept(e);
-	     i++)
-		say("%s", e->all[i].text);
 }
 
 void setup_save_ports(const struct daemon *d)
@@ -299,7 +302,7 @@ int setup_directory(struct daemon *d)
 	}
 	err = dir ? tgt_begin(d->target, dir) : 0;
 	if (e && !dir)
-		print_errors(d, e);
+		cfg_errors_say(e, d->options.start.config);
 	free(e);
 	if (!dir)
 		return EXIT_USAGE;
@@ -321,7 +324,7 @@ static bool can_be_written(const struct daemon *d)
 	return units_usable(d) && good;
 }
 
-int setup_user(const struct daemon *d)
+int setup_user(struct daemon *d)
 {
 	const char *name = d->options.user;
 

@@ -126,9 +126,9 @@ static bool is_alone(const struct making *k)
 		    "--shared",
 		    u->spec->store, v->name, v->spec->store);
 	else
-		say("backstore %s: %s: already backstore %s, as %s; give it "
-		    "once, or give both \"shared: yes\"",
-		    u->name, u->spec->store, v->name, v->spec->store);
+		say("%s: already backstore %s, as %s; give it once, or give "
+		    "both \"shared: yes\"",
+		    u->spec->store, v->name, v->spec->store);
 	return false;
 }
 
@@ -210,9 +210,8 @@ static bool take_over(const struct making *k)
 	int err = h ? dev_lu_take_over(lu, h->bytes, h->len) : 0;
 
 	if (err)
-		say("backstore %s: cannot take over its persistent "
-		    "reservations: %s",
-		    k->u->name, err_str(err));
+		say("%s: cannot take over the persistent reservations: %s",
+		    k->u->spec->store, err_str(err));
 	return !err;
 }
 
@@ -278,7 +277,7 @@ static bool add_lu(struct making *k, enum dev_type type, struct bs *b,
 	err = dev_lu_add(k->d->server, &cfg, b);
 	if (!err)
 		return take_lu(k, keeps);
-	say("backstore %s: %s", k->u->name, err_str(err));
+	say("%s: %s", k->u->spec->store, err_str(err));
 	if (b)
 		bs_close(b);
 	return false;
@@ -297,7 +296,7 @@ static bool add_scsi(struct making *k)
 	err = dev_lu_add_pass(k->d->server, &cfg, p);
 	if (!err)
 		return take_lu(k, cfg.keeps);
-	say("backstore %s, %s: %s", k->u->name, p->name, err_str(err));
+	say("%s: %s", p->name, err_str(err));
 	p->ops->close(p);
 	return false;
 }
@@ -387,8 +386,9 @@ static bool make_room(struct daemon *d)
 	return true;
 }
 
-struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
-		       unsigned backstore, uint16_t number)
+/* NULL after a message. */
+static struct unit *open_unit(struct daemon *d, const struct cfg_model *m,
+			      unsigned backstore, uint16_t number)
 {
 	struct making k = {
 		.d = d,
@@ -413,6 +413,25 @@ struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
 	}
 	unit_free(k.u);
 	return NULL;
+}
+
+struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
+		       unsigned backstore, uint16_t number,
+		       struct cfg_errors *e)
+{
+	const struct cfg_head *h = &m->backstores.v[backstore].head;
+	struct say_hold why;
+	struct unit *u;
+
+	say_hold(&why);
+	u = open_unit(d, m, backstore, number);
+	say_release(&why, u);
+	if (!u && m->is_command_line)
+		cfg_error(e, (struct cfg_place){ 0 }, "%s", why.text);
+	else if (!u)
+		cfg_error(e, h->node ? h->node->at : (struct cfg_place){ 0 },
+			  "backstore %.80s: %s", h->name, why.text);
+	return u;
 }
 
 void unit_detach(struct daemon *d, struct unit *u)

@@ -44,9 +44,10 @@ struct unit {
 };
 
 /* unit_open opens a backstore and adds its unit with this number to d->units. The
- * daemon owns the unit. NULL after a message. */
+ * daemon owns the unit. NULL: e has the reason, at the place of the backstore. */
 struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
-		       unsigned backstore, uint16_t number);
+		       unsigned backstore, uint16_t number,
+		       struct cfg_errors *e);
 /* unit_detach removes the unit from d->units; the caller owns it. */
 void unit_detach(struct daemon *d, struct unit *u);
 /* unit_free frees the unit, whose dev_lu the device has freed; NULL has no

@@ -29,6 +29,22 @@ static bool remove_stale(const struct sockaddr_un *sa)
 	return stale && !unlink(sa->sun_path);
 }
 
+static const char *advice(int err)
+{
+	switch (err) {
+	case EADDRINUSE:
+		return "; another iserd has it";
+	case ENOENT:
+	case ENOTDIR:
+		return "; make its directory first";
+	case EACCES:
+	case EPERM:
+		return "; iserd must be permitted to write in its directory";
+	default:
+		return "";
+	}
+}
+
 int unix_socket_listen(const char *option, const char *path, mode_t mode)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -45,8 +61,7 @@ int unix_socket_listen(const char *option, const char *path, mode_t mode)
 	umask(mask);
 	if (!err && !listen(fd, 64))
 		return fd;
-	say("%s %s: %s%s", option, path, strerror(errno),
-	    errno == EADDRINUSE ? "; another iserd has it" : "");
+	say("%s %s: %s%s", option, path, strerror(errno), advice(errno));
 	if (fd >= 0)
 		close(fd);
 	return -1;

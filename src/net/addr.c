@@ -107,12 +107,29 @@ int net_addr_parse(struct net_addr *a, const char *text, uint16_t default_port)
 	return 0;
 }
 
+/* "::1:3260" is the address ::0.1.50.96; its writer may have meant a port. */
+static bool may_have_port(const char *text)
+{
+	const char *last = strrchr(text, ':');
+	char host[HOST_MAX];
+	struct in6_addr v6;
+
+	if (!last || (size_t)(last - text) >= sizeof(host) || !last[1] ||
+	    last[1 + strspn(last + 1, "0123456789")])
+		return false;
+	memcpy(host, text, (size_t)(last - text));
+	host[last - text] = '\0';
+	return inet_pton(AF_INET6, host, &v6) == 1;
+}
+
 int net_addr_parse_listen(struct net_addr *a, const char *text,
 			  uint16_t default_port)
 {
 	const char *port = *text == ':' ? text + 1 : text;
 	int err;
 
+	if (may_have_port(text))
+		return -EDOM;
 	if (port[strspn(port, "0123456789")])
 		return net_addr_parse(a, text, default_port);
 	err = parse_port(port, &default_port);

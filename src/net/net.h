@@ -28,7 +28,8 @@ struct net_addr {
  */
 int net_addr_parse(struct net_addr *a, const char *text, uint16_t default_port);
 /* net_addr_parse_listen parses an address to listen at: "PORT" and ":PORT" mean
- * 127.0.0.1, which only this machine reaches; else as net_addr_parse. */
+ * 127.0.0.1, which only this machine reaches; else as net_addr_parse. -EDOM: an IPv6
+ * address without brackets that may be another one with a port, as "::1:3260". */
 int net_addr_parse_listen(struct net_addr *a, const char *text,
 			  uint16_t default_port);
 /* net_addr_is_loopback: also IPv4 in IPv6. */

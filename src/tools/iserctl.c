@@ -84,6 +84,14 @@ static void print_lines(const char *text)
 	}
 }
 
+static bool is_dry_run(const struct command *c)
+{
+	const char *word =
+		json_string_value(json_object_get(c->params, "dry-run"));
+
+	return word && !strcmp(word, "yes");
+}
+
 static int print_answer(json_t *answer, const struct command *c)
 {
 	bool is_text = !strcmp(c->method, "dump");
@@ -116,6 +124,8 @@ static int print_answer(json_t *answer, const struct command *c)
 	} else {
 		ctl_print(result);
 	}
+	if (is_dry_run(c) && !c->json)
+		puts("valid; nothing was changed");
 	return EXIT_OK;
 }
 

@@ -4,10 +4,12 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
+import unittest
 
 from harness import ISER, ISERCTL, ISERD, WAYS, Daemon, Folder, Wire, io, main, need, over, patience, quiet_port, run, sparse, until
 from test_nbd import Bridge
@@ -179,7 +181,7 @@ class Files(Config):
             self.assertIn(done.returncode, (1, 2), command)
             for word in words:
                 self.assertIn(word, done.text)
-            self.assertRegex(done.text, r"(?m)^%s:\d+:\d+: " % path)
+            self.assertRegex(done.text, r"(?m)^(iserd: )?%s:\d+:\d+: " % path)
         return done.text
 
     def test_empty_lists_admit_nobody_by_accident(self):
@@ -247,6 +249,72 @@ class Files(Config):
                    check=False)
         self.assertEqual(done.returncode, 3)
         self.assertIn("backstore b: %s: already backstore a" % path, done.text)
+
+    def start_and_check(self, text, code, line, start, check=None):
+        """iserd does not start, and says why with the place; check says so, too."""
+        path = self.write(text)
+        done = run([ISERD, "--config", path], check=False)
+        self.assertEqual(done.returncode, code, done.text)
+        self.assertRegex(done.text, r"%s:%d:\d+: " % (re.escape(path), line))
+        self.assertIn(start, done.text)
+        done = run([ISERCTL, "check", path], check=False)
+        self.assertEqual(done.returncode, 1, done.text)
+        self.assertRegex(done.text, r"(?m)^%s:%d:\d+: " % (re.escape(path), line))
+        self.assertIn(check or start, done.text)
+
+    def test_what_is_not_there(self):
+        """Files, directories, users: iserd names place, noun and reason at the start; check looks before."""
+        made = self.path("made")
+        open(made, "wb").close()
+        here = os.path.dirname(made)
+        for text, code, line, start, check in (
+                ("backstores:\n  b: {store: /nowhere/x}\n", 3, 4, "backstore b: /nowhere/x: no such file", None),
+                ("backstores:\n  b: {store: %s}\n" % here, 3, 4, "backstore b: %s: is a directory" % here, None),
+                ("backstores:\n  b: {store: \"cd:/nowhere/x\"}\n", 3, 4, "backstore b: /nowhere/x: no such file", None),
+                ("backstores:\n  b: {store: %s, key: /nowhere/key}\n" % made, 3, 4, "backstore b: ", "backstore b: key: /nowhere/key: there is no")):
+            with self.subTest(text=text):
+                self.start_and_check(text, code, line, start, check)
+        for field, code, start, check in (("control: /nowhere/ctl", 1, "daemon: control /nowhere/ctl: No such file", "there is no such directory"),
+                                          ("metrics: /nowhere/sock", 4, "daemon: metrics /nowhere/sock: No such file", "there is no such directory"),
+                                          ("state: /nowhere/a/state", 3, "daemon: state /nowhere/a/state: No such file", "there is no such directory"),
+                                          ("user: nosuch", 2, "daemon: user nosuch: not found", None)):
+            path = self.path("daemon.yaml")
+            with open(path, "w") as f:
+                f.write("version: 1\ndaemon:\n  %s\n" % field)
+            for command, word in (([ISERD, "--config", path], start), ([ISERCTL, "check", path], check or start)):
+                done = run(command, check=False)
+                self.assertEqual(done.returncode, code if command[0] == ISERD else 1, done.text)
+                self.assertRegex(done.text, "%s:3:3: daemon: " % re.escape(path))
+                self.assertIn(word, done.text)
+
+    def test_check_says_that_all_is_well(self):
+        self.assertEqual(run([ISERCTL, "check", self.write(self.GOOD)]).text,
+                         self.path("iserd.yaml") + ": valid: 0 targets, 0 backstores, 1 portal group\n")
+        done = run([ISERCTL, "check", self.write("portal-groups: {p: {listen: 198.51.100.1}}\n")])
+        self.assertIn("warning: portal group p: 198.51.100.1: this machine has no such address\n", done.text)
+        self.assertIn("valid: ", done.text)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to be another user")
+    def test_rights_of_the_user(self):
+        """The user that iserd becomes opens files of later changes, reads secrets again and replaces keys."""
+        folder = tempfile.TemporaryDirectory(dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o755)
+        disk, secret, path = (os.path.join(folder.name, n) for n in ("disk", "secret", "iserd.yaml"))
+        for name in disk, secret:
+            with open(name, "w") as f:
+                os.fchmod(f.fileno(), 0o600)
+                f.write(ALICE)
+        with open(path, "w") as f:
+            f.write("version: 1\ndaemon: {user: nobody}\nbackstores: {b: {store: %s}, r: {store: /etc/hostname, read-only: yes}}\n"
+                    "auth-groups: {g: {accounts: [{user: a, secret-file: %s}]}}\n" % (disk, secret))
+        text = run([ISERCTL, "check", path]).text
+        self.assertIn("warning: backstore b: %s: user nobody: permission denied" % disk, text)
+        self.assertIn("warning: auth group g: secret-file: %s: user nobody: permission denied" % secret, text)
+        self.assertNotIn("backstore r", text)
+        shutil.chown(disk, "nobody")
+        shutil.chown(secret, "nobody")
+        self.assertNotIn("warning", run([ISERCTL, "check", path]).text)
 
     def test_diff(self):
         a = self.write(self.GOOD, "a.yaml")
@@ -472,7 +540,7 @@ targets:
         dump = self.iserctl("dump")
         good = self.text
         for change, word in ((("luns: {0: two}", "luns: {0: three}"), "no such backstore"),
-                             (('"ram:2M"', '"/nowhere/disk"'), "cannot be opened"),
+                             (('"ram:2M"', '"/nowhere/disk"'), "/nowhere/disk: no such file"),
                              (('listen: "127.0.0.1:0"', 'listen: ["127.0.0.1:0", "203.0.113.1:1"]'), "cannot listen"),
                              (("version: 1", "version: 1"), None)):
             self.text = good.replace("{0: one}", "{0: one, 1: two}")

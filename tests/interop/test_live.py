@@ -144,7 +144,7 @@ class Attentions(Changes):
         self.iserctl("apply", new)
         self.assertEqual(self.groups(), {1: (STANDBY, 0, [1, 7])})
         bad = self.changed("bad.yaml", ("1, 7]", "1, 8]"), ("ram:1M", "/nowhere/x"))
-        self.assertIn("cannot be opened", self.iserctl("apply", bad, status=1))
+        self.assertIn("no such file", self.iserctl("apply", bad, status=1))
         self.assertEqual(self.groups(), {1: (STANDBY, 0, [1, 7])})
 
 

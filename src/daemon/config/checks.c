@@ -138,16 +138,29 @@ bool cfg_parse_prefix(const char *text, uint8_t address[16], unsigned *bits)
 	return true;
 }
 
+/* Returns whether the address has a bit after the first `bits`. */
+static bool has_more_bits(const uint8_t address[16], unsigned bits)
+{
+	for (unsigned i = bits; i < 128; i++)
+		if (address[i / 8] & 0x80 >> i % 8)
+			return true;
+	return false;
+}
+
 enum opt_end cfg_check_prefix(void *into, const char *arg, char why[OPT_WHY])
 {
 	uint8_t address[16];
 	unsigned bits;
 
 	(void)into;
-	if (cfg_parse_prefix(arg, address, &bits))
-		return OPT_OK;
-	return refuse(why, "not an address; give one like 10.0.0.1, "
-			   "10.0.0.0/8 or fd00::/8");
+	if (!cfg_parse_prefix(arg, address, &bits))
+		return refuse(why, "not an address; give one like 10.0.0.1, "
+				   "10.0.0.0/8 or fd00::/8");
+	if (has_more_bits(address, bits))
+		return refuse(why, "an address and the length of a network; "
+				   "give the address alone, or that of the "
+				   "network, such as 10.0.0.0/8");
+	return OPT_OK;
 }
 
 enum opt_end cfg_check_port(void *into, const char *arg, char why[OPT_WHY])

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/escape.h"
+#include "daemon/say.h"
 
 void cfg_error(struct cfg_errors *e, struct cfg_place at, const char *fmt, ...)
 {
@@ -45,30 +46,45 @@ void cfg_errors_sort(struct cfg_errors *e)
 }
 
 void cfg_error_line(const struct cfg_errors *e, unsigned i, const char *file,
-		    char *out, size_t size)
+		    const char *word, char *out, size_t size)
 {
 	char line[CFG_ERROR_TEXT + 4200];
 	const struct cfg_error *x = &e->all[i];
 
 	if (x->at.line)
-		snprintf(line, sizeof(line), "%s:%u:%u: %s", file, x->at.line,
-			 x->at.column, x->text);
+		snprintf(line, sizeof(line), "%s:%u:%u: %s%s", file, x->at.line,
+			 x->at.column, word, x->text);
 	else
-		snprintf(line, sizeof(line), "%s: %s", file, x->text);
+		snprintf(line, sizeof(line), "%s: %s%s", file, word, x->text);
 	text_escape_str(out, size, line);
 }
 
-void cfg_errors_print(const struct cfg_errors *e, const char *file)
+void cfg_errors_print(const struct cfg_errors *e, const char *file,
+		      const char *word)
 {
 	char line[TEXT_ESCAPED_SIZE(CFG_ERROR_TEXT + 4200)];
 	unsigned kept = cfg_errors_kept(e);
 
 	for (unsigned i = 0; i < kept; i++) {
-		cfg_error_line(e, i, file, line, sizeof(line));
+		cfg_error_line(e, i, file, word, line, sizeof(line));
 		fprintf(stderr, "%s\n", line);
 	}
 	if (e->n > kept)
 		fprintf(stderr, "%s: %u more errors\n", file, e->n - kept);
+}
+
+void cfg_errors_say(const struct cfg_errors *e, const char *file)
+{
+	char line[TEXT_ESCAPED_SIZE(CFG_ERROR_TEXT)];
+	unsigned kept = cfg_errors_kept(e);
+
+	for (unsigned i = 0; i < kept; i++) {
+		if (file)
+			cfg_error_line(e, i, file, "", line, sizeof(line));
+		say("%s", file ? line : e->all[i].text);
+	}
+	if (e->n > kept)
+		say("%u more errors", e->n - kept);
 }
 
 /* ---- the nearest name ---- */

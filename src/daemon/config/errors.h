@@ -27,11 +27,16 @@ void cfg_errors_sort(struct cfg_errors *e);
 /* cfg_errors_kept returns how many errors have a text. */
 unsigned cfg_errors_kept(const struct cfg_errors *e);
 /* cfg_error_line writes "FILE:LINE:COLUMN: TEXT" with escaped control characters
- * to out (size bytes). */
+ * to out (size bytes); word: before TEXT. */
 void cfg_error_line(const struct cfg_errors *e, unsigned i, const char *file,
-		    char *out, size_t size);
-/* cfg_errors_print prints a line for each error on standard error. */
-void cfg_errors_print(const struct cfg_errors *e, const char *file);
+		    const char *word, char *out, size_t size);
+/* cfg_errors_say passes each error to say, with its place if the errors are of a file;
+ * file NULL: of a command line. */
+void cfg_errors_say(const struct cfg_errors *e, const char *file);
+/* cfg_errors_print prints a line for each error on standard error; word: before its
+ * text. */
+void cfg_errors_print(const struct cfg_errors *e, const char *file,
+		      const char *word);
 
 /* The candidate that is most like a word, for "did you mean". */
 struct cfg_nearest {

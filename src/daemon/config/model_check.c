@@ -335,25 +335,52 @@ static void check_auth(struct checker *c, struct cfg_auth *g)
 
 /* ---- portal groups ---- */
 
+/* Returns whether one socket is at both addresses: Linux lets none listen at an address
+ * beside one that listens at all addresses. */
+static bool is_one_socket(const struct net_addr *a, const struct net_addr *b)
+{
+	static const char *const all[] = { "0.0.0.0:", "[::]:" };
+	char x[NET_ADDR_STR], y[NET_ADDR_STR];
+
+	net_addr_str(a, x);
+	net_addr_str(b, y);
+	for (unsigned i = 0; i < 2; i++)
+		if (a->sa.ss_family == b->sa.ss_family &&
+		    net_addr_port(a) == net_addr_port(b) &&
+		    (!strncmp(x, all[i], strlen(all[i])) ||
+		     !strncmp(y, all[i], strlen(all[i]))))
+			return true;
+	return !strcmp(x, y);
+}
+
 /* Returns the first portal group up to p that listens at the address, too. */
 static const struct cfg_portal *
 find_listen(const struct checker *c, const struct cfg_portal *p, unsigned at)
 {
 	struct net_addr a, b;
-	char name[NET_ADDR_STR], other[NET_ADDR_STR];
 
 	(void)net_addr_parse_listen(&a, p->listen.v[at], 3260);
 	if (!net_addr_port(&a)) /* any free port */
 		return NULL;
-	net_addr_str(&a, name);
 	for (const struct cfg_portal *q = c->m->portals.v; q <= p; q++)
 		for (unsigned i = 0; i < (q == p ? at : q->listen.n); i++) {
 			(void)net_addr_parse_listen(&b, q->listen.v[i], 3260);
-			net_addr_str(&b, other);
-			if (!strcmp(name, other))
+			if (is_one_socket(&a, &b))
 				return q;
 		}
 	return NULL;
+}
+
+/* Returns whether the numbers are served at an address of the portal group. */
+static bool has_metrics(const struct checker *c, const char *listen)
+{
+	const char *metrics = c->m->options.numbers.metrics;
+	struct net_addr a, b;
+
+	return metrics && *metrics != '/' &&
+	       !net_addr_parse_listen(&a, metrics, METRICS_PORT) &&
+	       !net_addr_parse_listen(&b, listen, 3260) && net_addr_port(&a) &&
+	       is_one_socket(&a, &b);
 }
 
 static void check_listen(struct checker *c, const struct cfg_portal *p)
@@ -367,6 +394,12 @@ static void check_listen(struct checker *c, const struct cfg_portal *p)
 				 "%.64s: already an address of portal group "
 				 "%.64s; give each address once",
 				 p->listen.v[i], q->head.name);
+		else if (has_metrics(c, p->listen.v[i]) &&
+			 !c->m->is_command_line)
+			complain(c, "listen",
+				 "%.64s: already the address of metrics; give "
+				 "another port",
+				 p->listen.v[i]);
 	}
 	if (!p->listen.n && !p->verbs_listen.n && !p->head.is_bad)
 		complain(c, NULL,

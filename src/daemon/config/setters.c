@@ -3,6 +3,7 @@
 #include "daemon/config/setters.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,14 +40,29 @@ static enum opt_end add_to_list(const char **list, unsigned *n, unsigned max,
 	return OPT_OK;
 }
 
+/* Reads an address to listen at. OPT_BAD: why has the reason, by which `forms` says
+ * what to give. */
+static enum opt_end read_address(struct net_addr *a, const char *arg,
+				 uint16_t port, const char *forms,
+				 char why[OPT_WHY])
+{
+	int err = net_addr_parse_listen(a, arg, port);
+
+	if (err == -EDOM)
+		return refuse_value(why, "an IPv6 address, or one with a port; "
+					 "give [V6]:PORT, or [V6] alone");
+	return err ? refuse_value(why, "not a numeric address%s", forms)
+		   : OPT_OK;
+}
+
 static enum opt_end add_address(const char **list, unsigned *n, const char *arg,
 				char why[OPT_WHY])
 {
 	struct net_addr a;
 
-	if (net_addr_parse_listen(&a, arg, 0))
-		return refuse_value(why, "not a numeric address; give ADDR, "
-					 "ADDR:PORT, [V6]:PORT or PORT");
+	if (read_address(&a, arg, 0,
+			 "; give ADDR, ADDR:PORT, [V6]:PORT or PORT", why))
+		return OPT_BAD;
 	return add_to_list(list, n, LISTEN_MAX, arg, why);
 }
 
@@ -72,7 +88,10 @@ enum opt_end cfg_set_announce(void *into, const char *arg, char why[OPT_WHY])
 	char name[NET_ADDR_STR];
 	struct net_addr a;
 
-	if (net_addr_parse_listen(&a, arg, 3260) || !net_addr_port(&a) ||
+	if (read_address(&a, arg, 3260, "; give ADDR, ADDR:PORT or [V6]:PORT",
+			 why))
+		return OPT_BAD;
+	if (!net_addr_port(&a) ||
 	    !arg[strspn(arg, ":0123456789")]) /* a port alone */
 		return refuse_value(why, "not a numeric address; give ADDR, "
 					 "ADDR:PORT or [V6]:PORT");
@@ -94,10 +113,12 @@ enum opt_end cfg_set_metrics(void *into, const char *arg, char why[OPT_WHY])
 	struct options *o = into;
 	struct net_addr a;
 
-	if (arg[0] != '/' && net_addr_parse_listen(&a, arg, METRICS_PORT))
-		return refuse_value(why, "not a numeric address or an absolute "
-					 "path; give one like 127.0.0.1:9860 "
-					 "or /run/iserd.metrics");
+	if (arg[0] != '/' &&
+	    read_address(&a, arg, METRICS_PORT,
+			 " or an absolute path; give one like 127.0.0.1:9860 "
+			 "or /run/iserd.metrics",
+			 why))
+		return OPT_BAD;
 	o->numbers.metrics = arg;
 	return OPT_OK;
 }

@@ -53,10 +53,11 @@ void image_warn(const char *path)
 		format = format_of(head);
 	close(fd);
 	if (format)
-		say("%s: begins like a %s image; its bytes are served as they "
-		    "are, not the disk inside: stop iserd and convert the "
-		    "image with qemu-img convert -f %s -O raw %s NEWFILE",
-		    path, format, format, path);
+		say_note(
+			"%s: begins like a %s image; its bytes are served as they "
+			"are, not the disk inside: stop iserd and convert the "
+			"image with qemu-img convert -f %s -O raw %s NEWFILE",
+			path, format, format, path);
 }
 
 bool image_is_same(const char *path, const char *other)

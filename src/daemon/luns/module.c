@@ -28,7 +28,7 @@ bool lun_is_module(enum lun_kind kind)
 
 static void say_sentence(const char *sentence)
 {
-	say("%s", sentence);
+	say_note("%s", sentence);
 }
 
 /* NULL after a message. */

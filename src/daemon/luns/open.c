@@ -288,8 +288,9 @@ static struct bs *ram_store(const struct options *o, const struct lun_spec *s,
 	bool is_old = m->fd >= 0 && m->size == size;
 
 	if (m->fd >= 0 && !is_old) {
-		say("%s: the iserd before had another size; its data are lost",
-		    s->store);
+		say_note(
+			"%s: the iserd before had another size; its data are lost",
+			s->store);
 		close(m->fd);
 	}
 	if (!is_old)

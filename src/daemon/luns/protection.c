@@ -197,9 +197,10 @@ static void repair_done(struct bs_req *req)
 
 static void report_long_repair(const struct beside *f)
 {
-	say("%s: its repair after an unclean end has taken %d s so far; iserd "
-	    "serves when it is complete, and SIGTERM ends iserd",
-	    f->path, REPAIR_PATIENCE);
+	say_note(
+		"%s: its repair after an unclean end has taken %d s so far; iserd "
+		"serves when it is complete, and SIGTERM ends iserd",
+		f->path, REPAIR_PATIENCE);
 }
 
 /* The repair of a large file takes as long as its medium needs, so there is no
@@ -232,9 +233,10 @@ static bool repair(const struct beside *f, struct bs *b, struct io_loop *loop)
 		return false;
 	}
 	if (m.req.mended)
-		say("%s: after an unclean end the guards of %llu blocks are "
-		    "recalculated",
-		    f->path, (unsigned long long)m.req.mended);
+		say_note(
+			"%s: after an unclean end the guards of %llu blocks are "
+			"recalculated",
+			f->path, (unsigned long long)m.req.mended);
 	return true;
 }
 

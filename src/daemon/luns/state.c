@@ -190,10 +190,11 @@ static bool restore_unit(const struct state *s, struct dev_lu *lu,
 	if (!err)
 		return true;
 	if (may_be_lost(s, kind, err)) {
-		say("%s/%s: the persistent reservations of backstore %s are "
-		    "lost: %s; the unit is not ready until an initiator sends "
-		    "REPLACE LOST RESERVATION",
-		    s->path, name, dev_lu_name(lu), damage_text(err));
+		say_note(
+			"%s/%s: the persistent reservations of backstore %s are "
+			"lost: %s; the unit is not ready until an initiator sends "
+			"REPLACE LOST RESERVATION",
+			s->path, name, dev_lu_name(lu), damage_text(err));
 		dev_lu_lose_reservations(lu);
 		return true;
 	}

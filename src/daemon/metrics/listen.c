@@ -56,10 +56,11 @@ static int listen_tcp(struct http_listener *l, const char *where)
 	net_addr_str(&a, name);
 	snprintf(l->name, sizeof(l->name), "http://%s/", name);
 	if (!l->is_loopback)
-		say("warning: --metrics %s is open to other machines without a "
-		    "password: each of them can read the names of initiators "
-		    "and LUNs; listen at 127.0.0.1 or a Unix socket",
-		    name);
+		say_note(
+			"warning: --metrics %s is open to other machines without a "
+			"password: each of them can read the names of initiators "
+			"and LUNs; listen at 127.0.0.1 or a Unix socket",
+			name);
 	return 0;
 }
 

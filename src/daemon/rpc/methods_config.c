@@ -37,7 +37,7 @@ void rpc_refuse(const struct request *r, const struct cfg_errors *e,
 	char line[4 * CFG_ERROR_TEXT], text[sizeof(line) + 64];
 
 	if (path)
-		cfg_error_line(e, 0, path, line, sizeof(line));
+		cfg_error_line(e, 0, path, "", line, sizeof(line));
 	else
 		text_escape_str(line, sizeof(line), e->all[0].text);
 	if (e->n > 1)
@@ -93,7 +93,7 @@ void rpc_apply(const struct request *r, struct cfg_model *m, bool dry_run,
 	else if (!dry_run) {
 		begin(r, m, changes, e);
 		return;
-	} else if (apply_check(d, m, e)) {
+	} else if (apply_check(d, m, e, true)) {
 		client_result(r->client, r->id, json_incref(changes));
 	}
 	json_decref(changes);

@@ -310,6 +310,7 @@ static char *valid_address(struct import_model *m, const char *address)
 {
 	char *s = pool_format(&m->pool, "%s", address), *slash, *ip = s;
 	unsigned long prefix = 0, most;
+	char plain[INET6_ADDRSTRLEN];
 	uint8_t binary[16];
 	bool is_v6;
 
@@ -328,6 +329,12 @@ static char *valid_address(struct import_model *m, const char *address)
 		return ip;
 	if (!import_number(slash + 1, most, &prefix))
 		return NULL;
+	/* iserd refuses bits beyond the prefix */
+	for (unsigned long i = prefix; i < most; i++)
+		binary[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
+	ip = inet_ntop(is_v6 ? AF_INET6 : AF_INET, binary, plain, sizeof(plain))
+		     ? plain
+		     : ip;
 	return pool_format(&m->pool, "%s/%lu", ip, prefix);
 }
 

@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	m = cfg_model_read((const char *)data, size, &e);
 	assert(!m == (e.n != 0));
 	for (unsigned i = 0; i < cfg_errors_kept(&e); i++)
-		cfg_error_line(&e, i, "fuzz", line, sizeof(line));
+		cfg_error_line(&e, i, "fuzz", "", line, sizeof(line));
 	if (m)
 		check_model(m, &e);
 	cfg_model_free(m);

@@ -320,6 +320,21 @@ static const struct refusal groups[] = {
 	  "matches no iSCSI name" },
 	{ V "auth-groups: {g: {addresses: [10.0.0.0/33]}}\n", 2, 31,
 	  "10.0.0.0/33: not an address" },
+	{ V "auth-groups: {g: {addresses: [10.1.2.3/8]}}\n", 2, 31,
+	  "10.1.2.3/8: an address and the length of a network" },
+	{ V "auth-groups: {g: {addresses: [\"fd00::1/127\"]}}\n", 2, 31,
+	  "give the address alone" },
+	{ V "portal-groups: {a: {listen: \"::1:3260\"}}\n", 2, 29,
+	  "an IPv6 address, or one with a port; give [V6]:PORT" },
+	{ V "portal-groups: {a: {listen: 0.0.0.0}, b: {tag: 2, listen: "
+	    "127.0.0.1}}\n",
+	  2, 59, "127.0.0.1: already an address of portal group a" },
+	{ V "portal-groups: {a: {listen: \"[::1]:80\"}, b: {tag: 2, listen: "
+	    "\"[::]:80\"}}\n",
+	  2, 62, "already an address of portal group a" },
+	{ V "daemon: {metrics: \"127.0.0.1:3260\"}\nportal-groups: {a: "
+	    "{listen: 0.0.0.0}}\n",
+	  3, 29, "0.0.0.0: already the address of metrics" },
 	{ V "auth-groups: {g: {addresses: [host]}}\n", 2, 31,
 	  "host: not an address" },
 	{ V "auth-groups: {g: {accounts: [{user: a}]}}\n", 2, 30,
@@ -491,7 +506,7 @@ static void test_line_of_an_error(void **state)
 	(void)state;
 	assert_null(read_text(V "\"a\\u001b[31m\": 1\n"));
 	assert_null(read_text(V "daemon: {io: x}\n"));
-	cfg_error_line(&errors, 0, "f\033", line, sizeof(line));
+	cfg_error_line(&errors, 0, "f\033", "", line, sizeof(line));
 	assert_string_equal(line, "f\\x1b:2:14: daemon: io: x: must be one of "
 				  "auto, uring, epoll");
 }

@@ -77,6 +77,9 @@ static void test_addr_parse_listen(void **state)
 		{ ":0", "127.0.0.1:0", true },
 		{ "127.9.9.9", "127.9.9.9:3260", true },
 		{ "::1", "[::1]:3260", true },
+		{ "[fd00::1:80]", "[fd00::1:80]:3260", false },
+		{ "2001:db8::80", "[2001:db8::80]:3260", false },
+		{ "fe80::1:80f", "[fe80::1:80f]:3260", false },
 		{ "[::ffff:127.0.0.1]:1", "[::ffff:127.0.0.1]:1", true },
 		{ "0.0.0.0", "0.0.0.0:3260", false },
 		{ "0.0.0.0:4262", "0.0.0.0:4262", false },
@@ -88,6 +91,9 @@ static void test_addr_parse_listen(void **state)
 	static const char *const bad[] = { "",	   ":",	    "65536", ":65536",
 					   ":x",   "::1:x", "4262x", "127.1",
 					   "host", "*",	    ":1:" };
+	/* each is an address, and another one with a port */
+	static const char *const unclear[] = { "::1:3260", "fe80::1:2:80",
+					       "2001:db8::1:3260" };
 	struct net_addr a;
 
 	(void)state;
@@ -103,6 +109,11 @@ static void test_addr_parse_listen(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(net_addr_parse_listen(&a, bad[i], 3260),
 				 -EINVAL);
+	for (size_t i = 0; i < ARRAY_LEN(unclear); i++) {
+		assert_int_equal(net_addr_parse_listen(&a, unclear[i], 3260),
+				 -EDOM);
+		assert_int_equal(net_addr_parse(&a, unclear[i], 3260), 0);
+	}
 }
 
 static void test_addr_str_longest_fits(void **state)

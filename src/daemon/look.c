@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* look.c: whether what a configuration names is there. */
+#include "daemon/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/luns/private.h"
+#include "net/net.h"
+
+struct look {
+	const struct cfg_model *m;
+	/* denied: what this user may not do; is errors itself in a running iserd */
+	struct cfg_errors *errors, *denied;
+	const bool *is_new; /* backstores; NULL: all are */
+	const char *user;   /* that denials are of; NULL: this one */
+};
+
+/* ---- errors ---- */
+
+/* The place of a field; that of its noun if the file does not have the field. */
+static struct cfg_place place_of(const struct cfg_node *noun, const char *field)
+{
+	const struct cfg_item *i = field ? cfg_node_find(noun, field) : NULL;
+
+	return i ? i->at : noun ? noun->at : (struct cfg_place){ 0 };
+}
+
+static void complain(struct cfg_errors *e, const struct cfg_head *h,
+		     const char *field, const char *path, const char *why)
+{
+	cfg_error(e, place_of(h->node, field),
+		  "backstore %.80s: %s%s%.300s: %s", h->name,
+		  field ? field : "", field ? ": " : "", path, why);
+}
+
+static const struct cfg_node *daemon_node(const struct look *l)
+{
+	return cfg_node_get(l->m->head.node, "daemon");
+}
+
+/* ---- files of backstores ---- */
+
+/* Writes the directory of a file to out. */
+static void folder_of(const char *path, char out[PATH_MAX])
+{
+	char *slash;
+
+	snprintf(out, PATH_MAX, "%s", path);
+	slash = strrchr(out, '/');
+	if (slash)
+		slash[slash == out] = '\0';
+	else
+		strcpy(out, ".");
+}
+
+/* Returns why the file or device cannot be a store; NULL: it can, or the user has no
+ * right to look. */
+static const char *why_no_store(const char *path, struct stat *st)
+{
+	if (stat(path, st))
+		return errno == EACCES	 ? NULL
+		       : errno == ENOENT ? "no such file; name an existing one"
+					 : strerror(errno);
+	return S_ISDIR(st->st_mode) ? "is a directory; name a file or device"
+				    : NULL;
+}
+
+/* A relative path is one of the directory in which iserd starts. */
+static struct cfg_errors *errors_of(const struct look *l, const char *path)
+{
+	return *path == '/' ? l->errors : l->denied;
+}
+
+static void look_folder(const struct look *l, const struct cfg_head *h,
+			const char *field, const char *path)
+{
+	char folder[PATH_MAX];
+	struct stat st;
+
+	if (!path || !strncmp(path, "credential:", 11))
+		return;
+	folder_of(path, folder);
+	if (stat(folder, &st) && errno == ENOENT)
+		complain(errors_of(l, path), h, field, path,
+			 "there is no such directory; make it first");
+}
+
+static void look_backstore(const struct look *l, const struct cfg_backstore *b)
+{
+	const char *path, *why = NULL;
+	enum lun_kind kind = lun_spec_kind(b->store, &path);
+	struct stat st;
+
+	if ((kind == LUN_FILE || kind == LUN_CD || kind == LUN_SCSI) && *path)
+		why = why_no_store(path, &st);
+	if (why)
+		complain(errors_of(l, path), &b->head, NULL, path, why);
+	look_folder(l, &b->head, "key", b->key);
+	look_folder(l, &b->head, "new-key", b->new_key);
+	look_folder(l, &b->head, "pi", b->pi);
+}
+
+/* ---- one file as two backstores ---- */
+
+struct file {
+	dev_t dev;
+	ino_t ino;
+	unsigned index; /* of the backstore */
+};
+
+static int compare_files(const void *a, const void *b)
+{
+	const struct file *x = a, *y = b;
+
+	if (x->dev != y->dev)
+		return x->dev > y->dev ? 1 : -1;
+	if (x->ino != y->ino)
+		return x->ino > y->ino ? 1 : -1;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+static bool may_be_twice(const struct cfg_backstore *b)
+{
+	return b->lun.shared || b->lun.read_only;
+}
+
+static void compare_stores(const struct look *l, const struct file *a,
+			   const struct file *b)
+{
+	const struct cfg_backstore *x = &l->m->backstores.v[a->index];
+	const struct cfg_backstore *y = &l->m->backstores.v[b->index];
+
+	if (may_be_twice(x) && may_be_twice(y))
+		return;
+	cfg_error(
+		errors_of(l, y->store), place_of(y->head.node, "store"),
+		"backstore %.80s: %.200s: already backstore %.80s, as %.200s; "
+		"give it once, or give both \"shared: yes\"",
+		y->head.name, y->store, x->head.name, x->store);
+}
+
+static void look_for_twins(const struct look *l)
+{
+	struct file *all = calloc(l->m->backstores.n + 1, sizeof(*all));
+	unsigned n = 0;
+
+	for (unsigned i = 0; all && i < l->m->backstores.n; i++) {
+		const char *path;
+		struct stat st;
+
+		if (lun_spec_kind(l->m->backstores.v[i].store, &path) !=
+			    LUN_FILE ||
+		    stat(path, &st))
+			continue;
+		all[n++] = S_ISBLK(st.st_mode)
+				   ? (struct file){ 0, st.st_rdev, i }
+				   : (struct file){ st.st_dev, st.st_ino, i };
+	}
+	if (n)
+		qsort(all, n, sizeof(*all), compare_files);
+	for (unsigned i = 1; i < n; i++)
+		if (all[i - 1].dev == all[i].dev &&
+		    all[i - 1].ino == all[i].ino)
+			compare_stores(l, &all[i - 1], &all[i]);
+	free(all);
+}
+
+/* ---- rights ---- */
+
+static const char *denial(int err)
+{
+	return err == EROFS ? "is on a read-only file system; let iserd write "
+			      "there (a service: ReadWritePaths=), or give "
+			      "\"read-only: yes\""
+			    : "permission denied; give the file to the user "
+			      "that iserd runs as";
+}
+
+/* Reports a file that exists, but that the user may not use. */
+static void look_right(const struct look *l, const struct cfg_head *h,
+		       const char *field, const char *path, int mode)
+{
+	if (!path || !strncmp(path, "credential:", 11) ||
+	    !faccessat(AT_FDCWD, path, mode, AT_EACCESS) ||
+	    (errno != EACCES && errno != EROFS && errno != EPERM))
+		return;
+	if (l->user)
+		cfg_error(l->denied, place_of(h->node, field),
+			  "backstore %.80s: %.300s: user %.64s: %s", h->name,
+			  path, l->user, denial(errno));
+	else
+		complain(l->denied, h, NULL, path, denial(errno));
+}
+
+static void look_secret(const struct look *l, const struct cfg_auth *g,
+			const struct cfg_account *a)
+{
+	if (l->user && strncmp(a->secret_file, "credential:", 11) != 0 &&
+	    faccessat(AT_FDCWD, a->secret_file, R_OK, AT_EACCESS))
+		cfg_error(l->denied, place_of(a->head.node, "secret-file"),
+			  "auth group %.80s: secret-file: %.300s: user %.64s: "
+			  "%s",
+			  g->head.name, a->secret_file, l->user, denial(errno));
+}
+
+static void look_secrets(const struct look *l)
+{
+	for (unsigned i = 0; i < l->m->auths.n; i++) {
+		const struct cfg_auth *g = &l->m->auths.v[i];
+
+		for (unsigned k = 0; k < g->accounts.n; k++)
+			look_secret(l, g, &g->accounts.v[k]);
+		for (unsigned k = 0; k < g->mutual.n; k++)
+			look_secret(l, g, &g->mutual.v[k]);
+	}
+}
+
+static void look_store_rights(const struct look *l,
+			      const struct cfg_backstore *b)
+{
+	const char *path, *key = b->key ? b->key : b->new_key;
+	enum lun_kind kind = lun_spec_kind(b->store, &path);
+	bool reads_only = kind == LUN_CD || b->lun.read_only;
+	char folder[PATH_MAX];
+
+	if ((kind == LUN_FILE || kind == LUN_CD || kind == LUN_SCSI) && *path)
+		look_right(l, &b->head, "store", path,
+			   reads_only ? R_OK : R_OK | W_OK);
+	if (!key || !strncmp(key, "credential:", 11))
+		return;
+	folder_of(key, folder); /* CRYPTO ERASE replaces the file */
+	look_right(l, &b->head, b->key ? "key" : "new-key", folder,
+		   W_OK | X_OK);
+}
+
+/* ---- the user ---- */
+
+/* Becomes the user for a moment, if this process may. False: it is not the user. */
+static bool become(const struct passwd *pw, const gid_t *groups, int ngroups)
+{
+	if (pw)
+		return !initgroups(pw->pw_name, pw->pw_gid) &&
+		       !setegid(pw->pw_gid) && !seteuid(pw->pw_uid);
+	return !seteuid(0) && !setegid(0) &&
+	       !setgroups((size_t)ngroups, groups);
+}
+
+/* Looks at the rights of the configured user, if this process is root's. */
+static void look_as_user(struct look *l, const struct passwd *pw)
+{
+	gid_t groups[64];
+	int n = getgroups(64, groups);
+
+	if (n < 0)
+		return;
+	l->user = pw->pw_name;
+	if (become(pw, NULL, 0)) {
+		look_secrets(l);
+		for (unsigned i = 0; i < l->m->backstores.n; i++)
+			look_store_rights(l, &l->m->backstores.v[i]);
+	}
+	(void)become(NULL, groups, n);
+}
+
+static void look_user(struct look *l)
+{
+	const char *name = l->m->options.user;
+	const struct passwd *pw = name ? getpwnam(name) : NULL;
+
+	if (name && !pw) {
+		cfg_error(l->errors, place_of(daemon_node(l), "user"),
+			  "daemon: user %.64s: not found; give a user of this "
+			  "machine",
+			  name);
+		return;
+	}
+	if (pw)
+		private_user(pw->pw_uid);
+	if (pw && !geteuid() && pw->pw_uid)
+		look_as_user(l, pw);
+	else if (!name || pw->pw_uid == geteuid())
+		for (unsigned i = 0; i < l->m->backstores.n; i++)
+			look_store_rights(l, &l->m->backstores.v[i]);
+}
+
+/* ---- directories of the process ---- */
+
+static void look_directory(const struct look *l, const char *field,
+			   const char *path)
+{
+	char folder[PATH_MAX];
+	struct stat st;
+
+	if (!path || *path == '\0')
+		return;
+	folder_of(path, folder);
+	if (stat(folder, &st) && errno == ENOENT)
+		cfg_error(errors_of(l, path), place_of(daemon_node(l), field),
+			  "daemon: %s %.300s: there is no such directory; make "
+			  "it first",
+			  field, path);
+}
+
+static void look_socket(const struct look *l, const char *field,
+			const char *path)
+{
+	look_directory(l, field, path);
+	if (path && strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		cfg_error(l->errors, place_of(daemon_node(l), field),
+			  "daemon: %s %.120s: longer than the path of a socket "
+			  "may be; give a shorter one",
+			  field, path);
+}
+
+/* ---- addresses ---- */
+
+static bool has_address(const struct cfg_model *m, const char *text)
+{
+	for (unsigned i = 0; m && i < m->portals.n; i++)
+		for (unsigned k = 0; k < m->portals.v[i].listen.n; k++)
+			if (!strcmp(m->portals.v[i].listen.v[k], text))
+				return true;
+	return false;
+}
+
+/* Returns whether the machine has the address now; true if that is not known. */
+static bool is_local(const char *text)
+{
+	struct net_addr a;
+	bool is = true;
+	int fd;
+
+	if (net_addr_parse_listen(&a, text, 0))
+		return true;
+	fd = socket(a.sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return true;
+	is = !bind(fd, (struct sockaddr *)&a.sa, a.len) ||
+	     errno != EADDRNOTAVAIL;
+	close(fd);
+	return is;
+}
+
+static const char no_address[] = "this machine has no such address";
+
+static void look_addresses(const struct look *l, const struct cfg_model *now)
+{
+	for (unsigned i = 0; i < l->m->portals.n; i++) {
+		const struct cfg_portal *p = &l->m->portals.v[i];
+
+		for (unsigned k = 0; k < p->listen.n; k++)
+			if (!has_address(now, p->listen.v[k]) &&
+			    !is_local(p->listen.v[k]))
+				cfg_error(l->denied,
+					  place_of(p->head.node, "listen"),
+					  "portal group %.80s: %.64s: %s",
+					  p->head.name, p->listen.v[k],
+					  no_address);
+	}
+}
+
+/* ---- all ---- */
+
+static void look_stores(const struct look *l)
+{
+	for (unsigned i = 0; i < l->m->backstores.n; i++)
+		if (!l->is_new || l->is_new[i])
+			look_backstore(l, &l->m->backstores.v[i]);
+	look_for_twins(l);
+}
+
+void cfg_look(const struct cfg_model *m, struct cfg_errors *errors,
+	      struct cfg_errors *warnings)
+{
+	struct look l = { .m = m, .errors = errors, .denied = warnings };
+	const char *metrics = m->options.numbers.metrics;
+
+	look_stores(&l);
+	look_socket(&l, "control", m->options.control);
+	look_socket(&l, "metrics", metrics && *metrics == '/' ? metrics : NULL);
+	look_directory(&l, "state", m->options.state);
+	if (metrics && *metrics != '/' && !is_local(metrics))
+		cfg_error(warnings, place_of(daemon_node(&l), "metrics"),
+			  "daemon: metrics %.64s: %s", metrics, no_address);
+	look_addresses(&l, NULL);
+	look_user(&l);
+}
+
+void cfg_look_change(const struct cfg_model *now, const struct cfg_model *m,
+		     const bool *is_new, struct cfg_errors *errors)
+{
+	const struct look l = {
+		.m = m, .errors = errors, .denied = errors, .is_new = is_new
+	};
+
+	look_stores(&l);
+	look_addresses(&l, now);
+	for (unsigned i = 0; i < m->backstores.n; i++)
+		if (is_new[i])
+			look_store_rights(&l, &m->backstores.v[i]);
+}
