@@ -67,22 +67,30 @@ enum chap_algorithm chap_pick(const char *list, const char *allowed)
 	return CHAP_NONE;
 }
 
+static const struct {
+	const char *name;
+	enum chap_algorithm algorithm;
+} algorithms[] = {
+	{ "md5", CHAP_MD5 },
+	{ "sha1", CHAP_SHA1 },
+	{ "sha256", CHAP_SHA256 },
+	{ "sha3-256", CHAP_SHA3_256 },
+};
+
 enum chap_algorithm chap_algorithm(const char *name)
 {
-	static const struct {
-		const char *name;
-		enum chap_algorithm algorithm;
-	} all[] = {
-		{ "md5", CHAP_MD5 },
-		{ "sha1", CHAP_SHA1 },
-		{ "sha256", CHAP_SHA256 },
-		{ "sha3-256", CHAP_SHA3_256 },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		if (!strcmp(all[i].name, name))
-			return all[i].algorithm;
+	for (size_t i = 0; i < ARRAY_LEN(algorithms); i++)
+		if (!strcmp(algorithms[i].name, name))
+			return algorithms[i].algorithm;
 	return CHAP_NONE;
+}
+
+const char *chap_algorithm_name(enum chap_algorithm a)
+{
+	for (size_t i = 0; i < ARRAY_LEN(algorithms); i++)
+		if (algorithms[i].algorithm == a)
+			return algorithms[i].name;
+	return "";
 }
 
 /* [RFC 7143: 12.1.3 #8] */

@@ -36,6 +36,8 @@ enum chap_algorithm chap_pick(const char *list, const char *allowed);
 /* chap_algorithm returns the algorithm with this name ("md5", "sha1", "sha256",
  * "sha3-256"), or CHAP_NONE. */
 enum chap_algorithm chap_algorithm(const char *name);
+/* chap_algorithm_name returns that name; "" for CHAP_NONE. */
+const char *chap_algorithm_name(enum chap_algorithm a);
 
 #define CHAP_LIST_MAX 16 /* bytes of a value of CHAP_A, with its NUL */
 

@@ -79,6 +79,11 @@ const struct iscsi_login_id *iscsi_login_id(const struct iscsi_login_engine *e)
 	return &e->id;
 }
 
+const char *iscsi_login_algorithm(const struct iscsi_login_engine *e)
+{
+	return e->auth.chap ? chap_algorithm_name(e->auth.algorithm) : "";
+}
+
 int iscsi_login_tpgt(const struct iscsi_login_engine *e)
 {
 	return e->tpgt;

@@ -182,6 +182,9 @@ int iscsi_login_tx(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 const struct iscsi_params *
 iscsi_login_params(const struct iscsi_login_engine *e);
 const struct iscsi_login_id *iscsi_login_id(const struct iscsi_login_engine *e);
+/* iscsi_login_algorithm returns the name of the algorithm of CHAP (constant); "": the
+ * login was without CHAP. */
+const char *iscsi_login_algorithm(const struct iscsi_login_engine *e);
 /* iscsi_login_tpgt (initiator) returns the target portal group tag that the
  * target sent, or -1. */
 int iscsi_login_tpgt(const struct iscsi_login_engine *e);

@@ -270,8 +270,12 @@ struct tgt_session {
 	struct list link; /* worker's sessions */
 	enum iscsi_session_state state;
 	struct iscsi_login_id id;
-	char account[ISCSI_NAME_MAX + 1]; /* of CHAP; empty: none */
-	struct iscsi_params params;	  /* those of the leading login */
+	struct {
+		char account[ISCSI_NAME_MAX + 1]; /* of CHAP; empty: none */
+		const char *algorithm;		  /* the same */
+		xtime at;
+	} login;		    /* the leading one */
+	struct iscsi_params params; /* those of the leading login */
 	uint16_t tsih;
 	struct tgt_session_port port;
 	struct tgt_luns luns;

@@ -48,7 +48,7 @@ static bool has_same_rights(const struct tgt_session *s,
 {
 	const struct tgt_luns *l = &s->luns;
 
-	return !strcmp(s->account, j->account) &&
+	return !strcmp(s->login.account, j->account) &&
 	       dev_map_equal(l->step ? l->next : l->map, j->map);
 }
 

@@ -174,8 +174,10 @@ static uint16_t admit_login(void *arg, const struct iscsi_login_id *id,
 		tgt_session_new(c, id, params, c->login->node, &session_ops);
 	if (!c->session)
 		return ISCSI_LOGIN_NO_RESOURCES;
-	memcpy(c->session->account, c->login->account,
-	       sizeof(c->session->account));
+	memcpy(c->session->login.account, c->login->account,
+	       sizeof(c->session->login.account));
+	c->session->login.algorithm = iscsi_login_algorithm(c->login->engine);
+	c->session->login.at = c->worker->now;
 	*tsih = c->session->tsih;
 	return ISCSI_LOGIN_SUCCESS;
 }

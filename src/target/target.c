@@ -244,6 +244,9 @@ static void conn_status(const struct tgt_conn *c, struct tgt_conn_status *st)
 	st->tsih = s->tsih;
 	st->cid = c->cid;
 	st->isid = s->id.isid;
+	st->account = s->login.account;
+	st->algorithm = s->login.algorithm;
+	st->since = s->login.at;
 	st->joined = s->conns.list.next != &c->session_link;
 	if (!c->dm && list_empty(&s->conns.list))
 		st->joined = s->conns.lost.next != &c->session_link;

@@ -169,6 +169,10 @@ struct tgt_conn_status {
 	const char *state;     /* "S5 LOGGED_IN" */
 	const char *initiator; /* "" before the login names it */
 	const char *target;    /* "" in discovery */
+	/* of CHAP; account "": the session began without CHAP. NULL: there is no
+	 * session */
+	const char *account, *algorithm;
+	xtime since; /* when the session began */
 	bool discovery;
 	uint16_t tsih, cid;
 	bool joined; /* not the oldest connection of its session */

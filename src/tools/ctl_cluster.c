@@ -20,28 +20,6 @@ static void copy(json_t *row, const char *name, const json_t *from,
 	json_object_set(row, name, json_object_get(from, key));
 }
 
-/* Returns all entries of an array on one line. */
-static json_t *line_of(const json_t *array)
-{
-	char line[2048] = "";
-	size_t i, len = 0;
-	json_t *v;
-
-	json_array_foreach((json_t *)array, i, v)
-	{
-		const char *gap = i ? " " : "";
-
-		if (json_is_string(v))
-			snprintf(line + len, sizeof(line) - len, "%s%s", gap,
-				 json_string_value(v));
-		else
-			snprintf(line + len, sizeof(line) - len, "%s%lld", gap,
-				 (long long)json_integer_value(v));
-		len = strlen(line);
-	}
-	return json_string(*line ? line : "-");
-}
-
 static json_t *unit_row(const json_t *u)
 {
 	const char *owner = text_of(u, "owner");
@@ -71,9 +49,9 @@ static void add_gateways(json_t *rows, const json_t *u)
 		copy(row, "gateway", g, "name");
 		copy(row, "number", g, "number");
 		json_object_set_new(row, "ports",
-				    line_of(json_object_get(g, "ports")));
+				    ctl_line(json_object_get(g, "ports")));
 		json_object_set_new(row, "portals",
-				    line_of(json_object_get(g, "portals")));
+				    ctl_line(json_object_get(g, "portals")));
 		json_array_append_new(rows, row);
 	}
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void print_value(const json_t *v, int depth);
 
@@ -34,6 +35,18 @@ static void print_plain(const json_t *v)
 		puts(json_is_true(v) ? "yes" : json_is_false(v) ? "no" : "-");
 }
 
+/* Prints the member "start": seconds since 1970. */
+static void print_time(double seconds)
+{
+	time_t t = (time_t)seconds;
+	char text[32] = "-";
+	struct tm tm;
+
+	if (gmtime_r(&t, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	puts(text);
+}
+
 static void print_object(const json_t *v, int depth)
 {
 	const char *key;
@@ -49,7 +62,10 @@ static void print_object(const json_t *v, int depth)
 
 		printf("%*s%-*s%s", 2 * depth, "", is_in_line ? width : 0, key,
 		       is_in_line ? "  " : "\n");
-		print_value(item, is_in_line ? 0 : depth + 1);
+		if (json_is_real(item) && !strcmp(key, "start"))
+			print_time(json_real_value(item));
+		else
+			print_value(item, is_in_line ? 0 : depth + 1);
 	}
 }
 
@@ -168,4 +184,60 @@ void ctl_print_table(const json_t *rows)
 	{
 		print_row(&t, row);
 	}
+}
+
+json_t *ctl_line(const json_t *array)
+{
+	char line[2048] = "";
+	size_t i, len = 0;
+	json_t *v;
+
+	json_array_foreach((json_t *)array, i, v)
+	{
+		const char *gap = i ? ", " : "";
+
+		if (json_is_string(v))
+			snprintf(line + len, sizeof(line) - len, "%s%s", gap,
+				 json_string_value(v));
+		else
+			snprintf(line + len, sizeof(line) - len, "%s%lld", gap,
+				 (long long)json_integer_value(v));
+		len = strlen(line);
+	}
+	return json_string(*line ? line : "-");
+}
+
+/* ---- status ---- */
+
+/* Returns the row of a unit; "iserctl luns" has more. */
+static json_t *unit_row(const json_t *u)
+{
+	static const char *const keys[] = { "backstore", "store", "size",
+					    "trouble" };
+	json_t *row = json_object();
+
+	for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++)
+		json_object_set(row, keys[k], json_object_get(u, keys[k]));
+	json_object_set_new(row, "luns", ctl_line(json_object_get(u, "luns")));
+	return row;
+}
+
+void ctl_print_status(const json_t *status)
+{
+	json_t *head = json_copy((json_t *)status), *rows = json_array(), *u;
+	size_t i;
+
+	json_array_foreach(json_object_get(status, "luns"), i, u)
+	{
+		json_array_append_new(rows, unit_row(u));
+	}
+	json_object_del(head, "luns");
+	json_object_del(head, "sessions");
+	ctl_print(head);
+	puts("\nluns");
+	ctl_print_table(rows);
+	puts("\nsessions");
+	print_value(json_object_get(status, "sessions"), 1);
+	json_decref(rows);
+	json_decref(head);
 }

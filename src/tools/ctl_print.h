@@ -12,5 +12,10 @@ void ctl_print(const json_t *v);
 /* ctl_print_table prints an array of objects as a table, with a column for each
  * member that one of them has. */
 void ctl_print_table(const json_t *rows);
+/* ctl_line returns the entries of an array as one text, with commas between them; "-":
+ * there are none. The caller releases it. */
+json_t *ctl_line(const json_t *array);
+/* ctl_print_status prints the answer of "status": a line for each unit. */
+void ctl_print_status(const json_t *status);
 
 #endif

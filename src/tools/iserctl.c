@@ -18,6 +18,7 @@
 #include "tools/ctl_cluster.h"
 #include "tools/ctl_print.h"
 #include "tools/ctl_secret.h"
+#include "tools/ctl_tree.h"
 #include "tools/follow.h"
 #include "tools/import/import.h"
 #include "tools/standard.h"
@@ -92,6 +93,46 @@ static bool is_dry_run(const struct command *c)
 	return word && !strcmp(word, "yes");
 }
 
+/* Prints the units that have a reservation or registrations. */
+static void print_reservations(const json_t *units)
+{
+	json_t *some = json_array(), *u;
+	size_t i;
+
+	json_array_foreach((json_t *)units, i, u)
+	{
+		if (json_is_string(json_object_get(u, "type")) ||
+		    json_is_string(json_object_get(u, "reserved")) ||
+		    json_is_true(json_object_get(u, "lost")) ||
+		    json_array_size(json_object_get(u, "registrations")))
+			json_array_append(some, u);
+	}
+	ctl_print(some);
+	json_decref(some);
+}
+
+/* Prints a result as text. */
+static void print_result(const struct command *c, const json_t *result)
+{
+	if (!strcmp(c->method, "cluster.status"))
+		ctl_print_cluster(result);
+	else if (!strcmp(c->method, "status"))
+		ctl_print_status(result);
+	else if (!strcmp(c->method, "tree"))
+		ctl_print_tree(result);
+	else if (!strcmp(c->method, "reservations"))
+		print_reservations(result);
+	else if (!strcmp(c->method, "shutdown"))
+		puts("iserd ends: it asks the initiators to log out, flushes "
+		     "the backstores and closes them");
+	else if (c->is_list)
+		ctl_print_table(result);
+	else
+		ctl_print(result);
+	if (is_dry_run(c))
+		puts("valid; nothing was changed");
+}
+
 static int print_answer(json_t *answer, const struct command *c)
 {
 	bool is_text = !strcmp(c->method, "dump");
@@ -117,15 +158,9 @@ static int print_answer(json_t *answer, const struct command *c)
 	if (c->json) {
 		json_dumpf(result, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
 		putchar('\n');
-	} else if (!strcmp(c->method, "cluster.status")) {
-		ctl_print_cluster(result);
-	} else if (c->is_list) {
-		ctl_print_table(result);
 	} else {
-		ctl_print(result);
+		print_result(c, result);
 	}
-	if (is_dry_run(c) && !c->json)
-		puts("valid; nothing was changed");
 	return EXIT_OK;
 }
 
@@ -374,6 +409,11 @@ static bool parse_command(struct command *c, int argc, char **argv, int *code)
 	}
 	if (p.noperands && run_here(p.noperands, argv + 1, code))
 		return false;
+	if (p.noperands == 1 && !strcmp(argv[1], "help")) {
+		*code = EXIT_OK;
+		print_usage(stdout);
+		return false;
+	}
 	if (p.noperands)
 		return take_operands(c, p.noperands, argv + 1);
 	print_usage(stderr);

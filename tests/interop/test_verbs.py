@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """iserctl NOUN VERB: changes of a live iserd, while a session that they do not concern stays."""
 import json
+import select
 import socket
 import subprocess
+import time
 
 from harness import ISER, ISERCTL, Daemon, Wire, main, patience, run, until
 from test_config import ALICE, IQN, Config, Configured
@@ -254,7 +256,14 @@ class Events(Live):
     def test_events(self):
         """Logins, refusals, changes and logouts, also below the level of the log; iserctl prints them."""
         self.iserctl("log", "level=error")
-        proc = subprocess.Popen([ISERCTL, "-s", self.ctl, "events", "count=4"], stdout=subprocess.PIPE)
+        proc = subprocess.Popen([ISERCTL, "-s", self.ctl, "events"], stdout=subprocess.PIPE)
+        self.addCleanup(proc.wait)
+        self.addCleanup(proc.kill)
+
+        def follows():
+            self.call("target.set", name=B, fields={"alias": str(time.monotonic())})
+            return select.select([proc.stdout], [], [], 0.1)[0]
+        until(follows, "iserctl follows")
         _, f, answer = self.follow()
         self.assertIs(answer["result"], True)
         until(lambda: self.call("events")["result"], "followed")
@@ -265,8 +274,13 @@ class Events(Live):
         self.assertEqual([e["event"] for e in got], ["LOGIN", "LOGOUT", "CHANGE", "LOGIN_FAILED"])
         self.assertEqual(got[0]["target"], A)
         self.assertIn("added targets.%s.luns.9" % A, got[2]["text"])
-        out = proc.communicate(timeout=patience(10))[0].decode()
-        self.assertEqual([l.split()[2] for l in out.splitlines()], [e["event"] + ":" for e in got])
+        lines = []
+        while len(lines) < 4:
+            lines += [l for l in (proc.stdout.readline().decode(),) if ".alias" not in l]
+        self.assertEqual([l.split()[2] for l in lines], [e["event"] + ":" for e in got])
+        proc = subprocess.Popen([ISERCTL, "-s", self.ctl, "events", "count=1"], stdout=subprocess.PIPE)
+        until(lambda: follows() and proc.poll() is not None, "iserctl ends")
+        self.assertEqual((proc.returncode, len(proc.stdout.read().splitlines())), (0, 1))
         self.assertNotIn("LOGIN", self.d.messages().split("level")[-1].replace("LOGIN_FAILED", ""))
         self.assertIn("count", self.iserctl("events", "x=1", status=2))
 
@@ -305,6 +319,58 @@ class CommandLine(Config):
         d = Configured(self.path("saved.yaml"), 2)
         self.addCleanup(d.stop)
         self.assertEqual(self.iserctl("dump"), dump)
+
+
+class Tree(Config):
+    """All of a configuration with its sessions on one screen; and words that iserctl does not have."""
+    FILE = """backstores: {one: {store: "ram:1M"}, two: {store: "ram:2M", read-only: yes}, spare: {store: "ram:3M"}}
+auth-groups: {lab: {accounts: [{user: alice, secret-file: %s}], algorithms: [md5]}}
+portal-groups: {front: {listen: ["127.0.0.1:0"]}}
+targets:
+  %sa: {auth-group: lab, portal-groups: front, luns: {0: one, 5: two}, alias: first}
+  %sb: {auth-group: any, portal-groups: front, maps: [{initiators: ["%sx*", "%sy"], luns: {3: {backstore: one, read-only: yes}}}]}
+"""
+
+    def test_tree(self):
+        d = self.start(self.FILE % (self.secret("alice", ALICE), IQN, IQN, IQN, IQN), 2)
+        url = d.urls[0].replace("://", "://alice%" + ALICE + "@").replace("%sb" % IQN, "%sa" % IQN)
+        load = subprocess.Popen([ISER, "bench", "--time", "600", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(load.wait)
+        self.addCleanup(load.kill)
+
+        def session():
+            found = json.loads(self.iserctl("-j", "session", "list"))
+            return found[0] if found and found[0]["target"] == IQN + "a" else None
+        until(session, "the session")
+        s = session()
+        self.assertEqual((s["account"], s["algorithm"]), ("alice", "md5"))
+        self.assertRegex(s["since"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        lines = self.iserctl("tree").splitlines()
+        self.assertRegex(lines.pop(0), r"^o- iserd \S+ on \S+$")
+        self.assertRegex(lines.pop(10), r"^      o- session of \S+ at 127\.0\.0\.1:\d+, iscsi, account alice by md5, for \d+ (s|min)$")
+        self.assertEqual(lines, [
+            "  o- backstores [3]", "    o- one: ram:1M, 1 MiB", "    o- two: ram:2M, 2 MiB, read-only", "    o- spare: ram:3M, 3 MiB, no LUN",
+            "  o- portal groups [1]", "    o- front, tag 1: " + d.portal, "  o- targets [2]",
+            "    o- %sa (first), auth group lab, portal groups front" % IQN, "      o- LUN 0: one", "      o- LUN 5: two, read-only",
+            "    o- %sb, auth group any, portal groups front" % IQN, "      o- map 1, for %sx*, %sy" % (IQN, IQN), "        o- LUN 3: one, read-only"])
+        tree = json.loads(self.iserctl("-j", "tree"))
+        self.assertEqual([t["name"] for t in tree["targets"]], json.loads(self.iserctl("-j", "status"))["targets"])
+        self.assertEqual(tree["targets"][1]["maps"][0]["luns"], [{"lun": 3, "backstore": "one", "read_only": True}])
+        shown = json.loads(self.iserctl("-j", "session", "show", str(s["tsih"])))[0]
+        self.assertLess(shown["age"], 600)
+        self.assertEqual(self.iserctl("reservations"), "(none)\n")
+        self.assertRegex(self.iserctl("stats"), r"start +20\d\d-\d\d-\d\dT")
+        self.assertRegex(self.iserctl("status"), r"one +ram:1M +1048576 +-? *%sa/0, %sb/1/3" % (IQN, IQN))
+        load.kill()
+        self.assertIn("iserd ends: ", self.iserctl("shutdown"))
+
+    def test_unknown_words(self):
+        self.start(self.FILE % (self.secret("alice", ALICE), IQN, IQN, IQN, IQN), 2)
+        for word, text in (("sessions", "sessions: unknown method; did you mean session list?"), ("list", "list: unknown method; did you mean tree?"),
+                           ("reload", "did you mean apply?"), ("restart", "restart the service"), ("targts", "did you mean targets?"),
+                           ("backstores", "did you mean backstore list?"), ("frobnicate", 'frobnicate: unknown method; "methods" lists them')):
+            self.assertIn(text, self.iserctl(word, status=1))
+        self.assertIn("usage: iserctl", self.iserctl("help"))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,9 @@ const char *const rpc_levels[] = { "error", "warning", "notice",
 static const struct rpc_method methods[] = {
 	{ "status", "listeners, sessions and their counters" },
 	{ "stats", "counters and latencies of LUNs, targets and sessions" },
-	{ "luns", "the LUNs that are served" },
+	{ "tree", "targets with their LUNs and sessions, portal groups and "
+	  "backstores" },
+	{ "luns", "the units that are served" },
 	{ "targets", "the targets, and the addresses that discovery shows of them" },
 	{ "log", "shows or sets the log level", {
 		{ .opt = { .name = "level", .arg = "LEVEL",

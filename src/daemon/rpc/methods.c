@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/config/errors.h"
 #include "daemon/metrics/numbers.h"
 #include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/internal.h"
@@ -144,6 +145,60 @@ static void add_verbs(json_t *all)
 		}
 }
 
+/* Returns what to do instead of a word that administrators know from other programs. */
+static const char *advice_for(const char *word)
+{
+	static const char *const words[][2] = {
+		{ "list", "did you mean tree?" },
+		{ "ls", "did you mean tree?" },
+		{ "show", "did you mean tree?" },
+		{ "info", "did you mean status?" },
+		{ "help", "did you mean methods?" },
+		{ "reload", "did you mean apply?" },
+		{ "update", "did you mean apply?" },
+		{ "stop", "did you mean shutdown?" },
+		{ "disks", "did you mean luns?" },
+		{ "units", "did you mean luns?" },
+		{ "metrics", "did you mean stats?" },
+		{ "users", "did you mean auth list?" },
+		{ "restart", "restart the service, or replace this iserd by "
+			     "iserd --takeover" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (!strcmp(words[i][0], word))
+			return words[i][1];
+	return NULL;
+}
+
+/* Responds to a method that iserd does not have, with the nearest one. */
+static void refuse_method(const struct request *r, const char *name)
+{
+	const char *advice = advice_for(name);
+	const struct rpc_method *m;
+	const struct rpc_noun *nouns;
+	struct cfg_nearest near;
+	char why[300], meant[64];
+	size_t n;
+
+	cfg_nearest_begin(&near, name);
+	m = rpc_methods(&n);
+	for (size_t i = 0; i < n; i++)
+		cfg_nearest_try(&near, m[i].name);
+	nouns = rpc_nouns(&n);
+	for (size_t i = 0; i < n; i++)
+		cfg_nearest_try(&near, nouns[i].name);
+	if (!advice && near.best) {
+		/* a noun needs a verb */
+		snprintf(meant, sizeof(meant), "did you mean %.32s%s?",
+			 near.best, rpc_method_of(near.best) ? "" : " list");
+		advice = meant;
+	}
+	snprintf(why, sizeof(why), "%.100s: unknown method; %s", name,
+		 advice ? advice : "\"methods\" lists them");
+	client_error(r->client, r->id, RPC_NO_METHOD, why);
+}
+
 static void method_methods(const struct request *r)
 {
 	const struct rpc_method *m;
@@ -180,6 +235,18 @@ static void status_respond(struct client *c, json_t *id, json_t *sessions,
 static void method_status(const struct request *r)
 {
 	rpc_collect(r, status_respond, NULL);
+}
+
+static void tree_respond(struct client *c, json_t *id, json_t *sessions,
+			 void *arg)
+{
+	(void)arg;
+	client_result(c, id, status_tree(c->control->daemon, sessions));
+}
+
+static void method_tree(const struct request *r)
+{
+	rpc_collect(r, tree_respond, NULL);
 }
 
 /* ---- stats ---- */
@@ -311,6 +378,7 @@ static void call_method(const struct rpc_method *m, const struct request *r)
 	} all[] = {
 		{ "status", method_status },
 		{ "stats", method_stats },
+		{ "tree", method_tree },
 		{ "luns", method_luns },
 		{ "log", method_log },
 		{ "targets", method_targets },
@@ -382,8 +450,7 @@ void methods_call(struct client *c, json_t *root)
 	else if (strchr(name, '.'))
 		method_verb(&r, name);
 	else if (!m)
-		client_error(c, r.id, RPC_NO_METHOD,
-			     "unknown method; \"methods\" lists them");
+		refuse_method(&r, name);
 	else if (!take_params(m, json_object_get(root, "params"), &args, why))
 		client_error(c, r.id, RPC_BAD_PARAMS, why);
 	else

@@ -84,10 +84,10 @@ static bool is_chosen(const struct choice *c, const json_t *s)
 /* Returns the columns of a table. */
 static json_t *row_of(const struct choice *c, json_t *s)
 {
-	static const char *const of_session[] = { "tsih",      "initiator",
-						  "target",    "peer",
-						  "kind",      "state",
-						  "in_flight", NULL };
+	static const char *const of_session[] = {
+		"tsih",	   "initiator", "target", "peer",      "kind", "state",
+		"account", "algorithm", "since",  "in_flight", NULL
+	};
 	static const char *const of_connection[] = {
 		"peer", "local", "kind", "state", "tsih", "initiator", NULL
 	};

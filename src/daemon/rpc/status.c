@@ -3,6 +3,7 @@
 #include "daemon/rpc/status.h"
 
 #include <stdio.h>
+#include <time.h>
 
 #include "base/escape.h"
 #include "daemon/config/groups.h"
@@ -111,6 +112,7 @@ static void add_transport(json_t *s, const struct net_conn *c)
 struct sessions {
 	json_t *array;
 	size_t most;
+	xtime now;
 };
 
 static json_t *count_json(uint64_t n)
@@ -129,6 +131,27 @@ static void add_counters(json_t *s, const struct tgt_counters *c)
 	json_object_set_new(s, "errors", count_json(c->errors));
 	json_object_set_new(s, "solicited", count_json(c->solicited));
 	json_object_set_new(s, "waits", count_json(c->waits));
+}
+
+/* Adds by whom the session was begun, and when. */
+static void add_login(json_t *s, const struct tgt_conn_status *st, xtime now)
+{
+	int64_t age = (now - st->since) / XTIME_S;
+	time_t since = time(NULL) - (time_t)age;
+	char text[32] = "";
+	struct tm tm;
+
+	if (!st->account)
+		return;
+	if (gmtime_r(&since, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	json_object_set_new(s, "account",
+			    status_shown(*st->account ? st->account : NULL));
+	json_object_set_new(s, "algorithm",
+			    *st->algorithm ? json_string(st->algorithm)
+					   : json_null());
+	json_object_set_new(s, "since", json_string(text));
+	json_object_set_new(s, "age", json_integer(age));
 }
 
 static void add_session(void *arg, const struct tgt_conn_status *st)
@@ -157,6 +180,7 @@ static void add_session(void *arg, const struct tgt_conn_status *st)
 	json_object_set_new(s, "tsih", json_integer(st->tsih));
 	json_object_set_new(s, "cid", json_integer(st->cid));
 	json_object_set_new(s, "isid", json_string(isid));
+	add_login(s, st, all->now);
 	json_object_set_new(s, "in_flight", json_integer(st->in_flight));
 	add_counters(s, st->count);
 	json_object_set_new(s, "rejects",
@@ -168,7 +192,7 @@ static void add_session(void *arg, const struct tgt_conn_status *st)
 
 void status_sessions(const struct worker *w, json_t *sessions, size_t most)
 {
-	struct sessions all = { sessions, most };
+	struct sessions all = { sessions, most, io_now(w->loop) };
 	size_t i = json_array_size(sessions);
 
 	tgt_worker_each(w->target, add_session, &all);
@@ -187,16 +211,24 @@ static json_t *listener_json(const struct net_listener *n)
 	return json_string(name);
 }
 
+json_t *status_listeners(const struct portal *p)
+{
+	json_t *all = json_array();
+
+	for (unsigned k = 0; k < p->nlisteners; k++)
+		json_array_append_new(all, listener_json(p->listeners[k]));
+	return all;
+}
+
 static json_t *listeners_json(const struct daemon *d)
 {
 	json_t *all = json_array();
 
 	for (unsigned i = 0; i < d->portals.n; i++) {
-		const struct portal *p = d->portals.all[i];
+		json_t *own = status_listeners(d->portals.all[i]);
 
-		for (unsigned k = 0; k < p->nlisteners; k++)
-			json_array_append_new(all,
-					      listener_json(p->listeners[k]));
+		json_array_extend(all, own);
+		json_decref(own);
 	}
 	return all;
 }
@@ -328,10 +360,14 @@ json_t *status_admission(struct gate *g)
 			 "limits", limits_json(&g->admission.limits));
 }
 
-/* The only target of a command line. */
-static const char *first_target(const struct daemon *d)
+static json_t *target_names(const struct daemon *d)
 {
-	return d->model->targets.n ? d->model->targets.v[0].name : "";
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < d->model->targets.n; i++)
+		json_array_append_new(all,
+				      json_string(d->model->targets.v[i].name));
+	return all;
 }
 
 /* The limits of the negotiation: each target has the same ones. */
@@ -345,9 +381,10 @@ static json_t *offers_json(void)
 
 json_t *status_daemon(struct daemon *d, json_t *sessions)
 {
-	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o}",
-			 "version", OPENISER_VERSION, "target", first_target(d),
-			 "io", io_backend_name(io_loop_backend(d->loops[0])),
+	return json_pack("{s:s, s:o, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o}",
+			 "version", OPENISER_VERSION, "targets",
+			 target_names(d), "io",
+			 io_backend_name(io_loop_backend(d->loops[0])),
 			 "workers", (int)d->nworkers, "log",
 			 trace_level_name(d->log.trace.level), "listen",
 			 listeners_json(d), "luns", status_luns(d), "admission",

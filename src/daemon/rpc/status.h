@@ -7,6 +7,8 @@
 
 #include "daemon/daemon.h"
 
+struct portal;
+
 /* Each function returns a new value, which the caller releases. Worker 0,
  * unless said otherwise. */
 
@@ -15,6 +17,8 @@
 void status_sessions(const struct worker *w, json_t *sessions, size_t most);
 /* status_daemon is the result of "status"; takes over sessions. */
 json_t *status_daemon(struct daemon *d, json_t *sessions);
+/* status_listeners returns the addresses at which the portal group listens. */
+json_t *status_listeners(const struct portal *p);
 /* status_admission is the counters and limits of admission.h. */
 json_t *status_admission(struct gate *g);
 /* status_refusal returns the name of a reason to refuse a connection; NULL: it
@@ -39,6 +43,8 @@ json_t *status_reservations(const struct daemon *d);
 
 /* status_targets is the result of "targets". */
 json_t *status_targets(const struct daemon *d);
+/* status_tree, of status_tree.c, is the result of "tree"; takes over sessions. */
+json_t *status_tree(const struct daemon *d, json_t *sessions);
 /* status_groups is the result of "groups". */
 json_t *status_groups(const struct daemon *d);
 

@@ -80,6 +80,11 @@ static void test_chap_offers_md5_rfc7143_12_1_3(void **state)
 	(void)state;
 	assert_int_equal(CHAP_MD5, 5);
 	assert_int_equal(chap_pick("5", CHAP_OFFER), CHAP_MD5);
+	for (int a = CHAP_MD5; a <= CHAP_SHA3_256; a++)
+		assert_int_equal(chap_algorithm(chap_algorithm_name(
+					 (enum chap_algorithm)a)),
+				 a);
+	assert_string_equal(chap_algorithm_name(CHAP_NONE), "");
 	assert_int_equal(chap_pick("5", CHAP_OFFER_NO_SHA256), CHAP_MD5);
 }
 

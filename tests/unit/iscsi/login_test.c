@@ -88,6 +88,7 @@ static void test_login_defaults(void **state)
 	assert_agree(&t, &i);
 	assert_int_equal(iscsi_login_id(i.e)->tsih, LOGIN_FIXTURE_TSIH);
 	assert_int_equal(iscsi_login_tpgt(i.e), 1);
+	assert_string_equal(iscsi_login_algorithm(t.e), "");
 	assert_string_equal(iscsi_login_id(t.e)->initiator_name,
 			    "iqn.2026-01.test:i");
 	drop(&t, &i);
@@ -259,6 +260,7 @@ static void test_login_chap_rfc7143_12_1_3(void **state)
 	i.cfg.chap_out = &alice;
 	assert_int_equal(run(&t, &i), ISCSI_LOGIN_DONE);
 	assert_agree(&t, &i);
+	assert_string_equal(iscsi_login_algorithm(t.e), "sha256");
 	drop(&t, &i);
 }
 

@@ -263,7 +263,7 @@ static void test_changed_secret_concerns_new_logins(void **state)
 	struct tgt_session *s = ((struct tgt_conn *)e->q->dm.user)->session;
 	struct peer *late;
 
-	strcpy(s->account, "carol");
+	strcpy(s->login.account, "carol");
 	apply(e, with_account("carol", "secret of carol"));
 	assert_int_equal(e->progress.settled, 1);
 	expect_untouched(e, e->q);
