@@ -81,7 +81,7 @@ class Verbs(Live):
         ctl("portal", "set", "back", "discovery=all")
         self.assertRegex(ctl("portal", "show", "back"), r"(?m)^discovery +all$")
         ctl("auth", "add", "lab", "accounts=[{user: alice, secret-file: %s}]" % secret)
-        ctl("auth", "set", "lab", "addresses+=127.0.0.0/8")
+        ctl("auth", "set", "lab", "addresses=127.0.0.0/8")
         self.assertEqual(self.json("auth", "show", "lab")["addresses"], ["127.0.0.0/8"])
         ctl("target", "add", C, "auth-group=lab", "portal-groups=front,back", "luns={0: two}")
         self.assertIsNone(self.size(C))
@@ -117,6 +117,8 @@ class Verbs(Live):
 
     def test_wrong_input(self):
         """The error names the object and the next command, and nothing changes."""
+        self.iserctl("auth", "add", "lan", "addresses=127.0.0.0/8")
+        self.iserctl("auth", "add", "one", "initiators=%sx" % IQN)
         dump = self.iserctl("dump")
         for words, text in (
                 ("targt list", "did you mean target?"), ("target lst", "did you mean target list?"),
@@ -135,6 +137,8 @@ class Verbs(Live):
                 ("group add 1 ports=0", "ports"), ("daemon set workers=7", "needs a restart"),
                 ("backstore set one store=ram:%dM" % (1 << 60), "store"), ("lun replace %s/0" % A, "store=STORE"),
                 ("target set %s alias=%s" % (A, "x" * 300), "longer than 223"),
+                ("auth set lan initiators+=%sx" % IQN, "initiators: not given, which means every name; initiators+= would leave these entries alone"),
+                ("auth set one initiators-=%sx" % IQN, "initiators: no entry would be left, which means every name; give initiators= for that"),
                 ("auth add g accounts=[{user:a", "not valid YAML"), ("auth add g initiators=x", "initiators")):
             self.assertIn(text, self.iserctl(*words.split(), status=1), words)
             self.assertEqual(self.iserctl("dump"), dump, words)

@@ -21,6 +21,17 @@ static bool is_list(const struct cfg_field *f)
 	       (f->shape == CFG_ONE && cfg_field_row(f)->type == CFG_LIST);
 }
 
+/* Returns what a list means without an entry: more than any entry does, so that the first
+ * "+=" would take away, and the last "-=" would add. NULL: nothing. */
+static const char *without_entries(const struct cfg_field *f)
+{
+	const struct cfg_row *row = cfg_field_row(f);
+
+	if (f->shape == CFG_MANY && row->otherwise)
+		return row->otherwise;
+	return f->guards ? "no restriction" : NULL;
+}
+
 /* ---- values ---- */
 
 static struct cfg_node *scalar(const struct field_edit *x, const char *text)
@@ -133,6 +144,16 @@ static bool put(const struct field_edit *x, struct cfg_node *to,
 	return true;
 }
 
+/* Returns whether a list of words has this one: a default is not given by hand. */
+static bool has_entry(const struct field_edit *x, const struct cfg_node *list,
+		      const struct cfg_node *v)
+{
+	for (unsigned i = 0; x->field->shape == CFG_ONE && i < list->n; i++)
+		if (is_same(list->items[i].value, v))
+			return true;
+	return false;
+}
+
 static bool add_entries(const struct field_edit *x, struct cfg_node *to,
 			struct cfg_node *v)
 {
@@ -141,7 +162,8 @@ static bool add_entries(const struct field_edit *x, struct cfg_node *to,
 	if (to->type == CFG_NODE_SEQ && v->type != CFG_NODE_SEQ)
 		return put(x, to, NULL, v);
 	for (unsigned i = 0; i < v->n && good; i++)
-		good = put(x, to, v->items[i].key, v->items[i].value);
+		if (!has_entry(x, to, v->items[i].value))
+			good = put(x, to, v->items[i].key, v->items[i].value);
 	return good;
 }
 
@@ -167,6 +189,7 @@ static bool remove_entry(struct cfg_node *from, const struct cfg_node *v)
 static bool remove_entries(const struct field_edit *x, struct cfg_node *from,
 			   const struct cfg_node *v)
 {
+	const char *without = without_entries(x->field);
 	const struct cfg_node *one = v;
 
 	for (unsigned i = 0; i < (v->type == CFG_NODE_SEQ ? v->n : 1); i++) {
@@ -179,9 +202,26 @@ static bool remove_entries(const struct field_edit *x, struct cfg_node *from,
 						     ? one->text
 						     : "this entry");
 	}
+	if (!from->n && without)
+		return cfg_edit_fail(x->t,
+				     "%s: no entry would be left, which means "
+				     "%s; give %s= for that, or %s=VALUE",
+				     x->name, without, x->name, x->name);
 	if (!from->n) /* as if the field had not been given */
 		(void)cfg_node_remove(x->noun, x->name);
 	return true;
+}
+
+/* Adds the default of a list of words that the noun does not have to the noun, as *have.
+ * False: no memory. */
+static bool default_entries(const struct field_edit *x, struct cfg_node **have)
+{
+	const struct cfg_row *row = cfg_field_row(x->field);
+
+	if (x->field->shape != CFG_ONE || row->type != CFG_LIST)
+		return true;
+	*have = split(x, row->opt.initial ? row->opt.initial : "");
+	return *have && put(x, x->noun, x->name, *have);
 }
 
 /* Changes a list or a mapping of nouns by some entries. */
@@ -191,6 +231,8 @@ static bool change_entries(const struct field_edit *x, struct cfg_node *v)
 		is_list(x->field) ? CFG_NODE_SEQ : CFG_NODE_MAP;
 	struct cfg_node *have = cfg_node_get(x->noun, x->name);
 
+	if (!have && !default_entries(x, &have))
+		return false;
 	if (!is_list(x->field) && x->field->shape != CFG_NAMED)
 		return cfg_edit_fail(x->t,
 				     "%s: one value, no list; give %s=VALUE",
@@ -200,6 +242,13 @@ static bool change_entries(const struct field_edit *x, struct cfg_node *v)
 	if (type == CFG_NODE_MAP && v->type != CFG_NODE_MAP)
 		return cfg_edit_fail(
 			x->t, "%s+: not a mapping; give {NAME: ...}", x->name);
+	if (!have && without_entries(x->field))
+		return cfg_edit_fail(
+			x->t,
+			"%s: not given, which means %s; %s+= would "
+			"leave these entries alone: give %s=VALUE "
+			"for that",
+			x->name, without_entries(x->field), x->name, x->name);
 	if (!have) {
 		have = cfg_node_new(x->t->arena, type, NULL);
 		if (!have)

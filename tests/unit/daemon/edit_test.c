@@ -159,11 +159,16 @@ static const struct row changes[] = {
 	  "[::2]:3260]};" },
 	{ CFG_SET, "portal", "back", "transport- iser",
 	  "portal-groups.back.transport [tcp, iser] > [tcp];" },
-	{ CFG_SET, "auth", "g",
-	  "initiators- eui.1*|accounts- {user: u, "
-	  "secret-file: /s}",
+	{ CFG_SET, "auth", "g", "initiators- eui.1*|accounts ",
 	  "auth-groups.g.accounts [{user: u, secret-file: /s}] > -;"
 	  "auth-groups.g.initiators [eui.1*, eui.*] > [eui.*];" },
+	{ CFG_SET, "auth", "g", "initiators ",
+	  "auth-groups.g.initiators [eui.1*, eui.*] > -;" },
+	{ CFG_SET, "auth", "g", "addresses 10.0.0.1",
+	  "auth-groups.g.addresses - > [10.0.0.1];" },
+	{ CFG_SET, "portal", "front", "transport- iser",
+	  "portal-groups.front.transport - > [tcp, switch];" },
+	{ CFG_SET, "portal", "front", "transport+ iser", "" },
 	{ CFG_SET, "auth", "g", "accounts+ {user: w, secret-file: /w}",
 	  "auth-groups.g.accounts [{user: u, secret-file: /s}] > "
 	  "[{user: u, secret-file: /s}, {user: w, secret-file: /w}];" },
@@ -216,6 +221,18 @@ static const struct row refused[] = {
 	{ CFG_SET, "target", A, "portal-groups- front,back", "missing" },
 	{ CFG_SET, "target", A, "portal-groups- no", "does not have no" },
 	{ CFG_SET, "target", A, "alias+ x", "one value" },
+	{ CFG_SET, "auth", "g", "addresses+ 10.0.0.1",
+	  "addresses: not given, which means every address; addresses+= would "
+	  "leave these entries alone: give addresses=VALUE for that" },
+	{ CFG_SET, "auth", "g", "algorithms+ md5",
+	  "algorithms: not given, which means all of them" },
+	{ CFG_SET, "auth", "g", "initiators- eui.1*,eui.*",
+	  "initiators: no entry would be left, which means every name; give "
+	  "initiators= for that" },
+	{ CFG_SET, "auth", "g", "accounts- {user: u, secret-file: /s}",
+	  "accounts: no entry would be left, which means no restriction" },
+	{ CFG_SET, "portal", "front", "verbs-listen+ 10.0.0.1",
+	  "verbs-listen: not given, which means those of --listen" },
 	{ CFG_SET, "target", A, "luns {0: ", "not valid YAML" },
 	{ CFG_SET, "target", A, "luns [one]", "luns: not a mapping" },
 	{ CFG_SET, "target", A, "luns+ [one]", "luns+: not a mapping" },
