@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
+
 static uid_t user = (uid_t)-1;
 
 void private_user(uid_t uid)
@@ -30,33 +32,136 @@ static int open_credentials(void)
 		       : -1;
 }
 
-static int open_credential(const char *name, int flags)
+int private_open(int dir, const char *name, int flags, mode_t mode)
 {
-	int dir, fd;
+	int fd = openat(dir, name,
+			flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+			mode);
 
-	if (!*name || strchr(name, '/'))
-		return -EINVAL;
-	dir = open_credentials();
-	if (dir < 0)
-		return -ENOTDIR;
-	fd = private_open(dir, name, flags, 0);
-	close(dir);
+	return fd < 0 ? -errno : fd;
+}
+
+/* ---- symbolic links ---- */
+
+#define LINKS_MAX 8
+
+/* Whether no other user can replace the entries of the directory: in one with the sticky
+ * bit a user can only add some. */
+static bool is_safe_directory(int dir)
+{
+	struct stat st;
+
+	return !fstat(dir, &st) && private_owner_ok(&st) &&
+	       (!(st.st_mode & 022) || st.st_mode & S_ISVTX);
+}
+
+static int follow(int dir, const char *path, int *links);
+
+/* Opens the file that the symbolic link leads to. */
+static int follow_link(int dir, const char *name, int *links)
+{
+	char to[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (!private_owner_ok(&st))
+		return -EPERM;
+	n = readlinkat(dir, name, to, sizeof(to));
+	if (n < 0)
+		return -errno;
+	if ((size_t)n == sizeof(to) || (*links)++ == LINKS_MAX)
+		return -ELOOP;
+	to[n] = '\0';
+	return follow(dir, to, links);
+}
+
+/* Opens one component of a path: a file for reading, or a directory. */
+static int follow_name(int dir, const char *name, bool is_last, int *links)
+{
+	int fd;
+
+	if (!is_safe_directory(dir))
+		return -EPERM;
+	fd = private_open(dir, name, is_last ? O_RDONLY : O_PATH | O_DIRECTORY,
+			  0);
+	/* a link to a directory: the error is that of O_DIRECTORY */
+	if (fd == -ELOOP || (fd == -ENOTDIR && !is_last))
+		fd = follow_link(dir, name, links);
 	return fd;
 }
 
-int private_open(int dir, const char *name, int flags, mode_t mode)
+/* Opens a path, component by component. */
+static int follow(int dir, const char *path, int *links)
+{
+	int at = *path == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
+			      : fcntl(dir, F_DUPFD_CLOEXEC, 0);
+
+	while (at >= 0) {
+		char name[NAME_MAX + 1];
+		size_t len;
+		int fd;
+
+		path += strspn(path, "/");
+		len = strcspn(path, "/");
+		if (!len)
+			return at; /* a directory: no secret */
+		if (len >= sizeof(name)) {
+			close(at);
+			return -ENAMETOOLONG;
+		}
+		memcpy(name, path, len);
+		name[len] = '\0';
+		path += len;
+		fd = follow_name(at, name, !*path, links);
+		close(at);
+		if (!*path || fd < 0)
+			return fd;
+		at = fd;
+	}
+	return -errno;
+}
+
+/* Opens the directory of a path. */
+static int open_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX] = ".";
+	int dir;
+
+	if (slash && (size_t)(slash - path) + 2 > sizeof(folder))
+		return -ENAMETOOLONG;
+	if (slash) {
+		memcpy(folder, path, (size_t)(slash - path) + 1);
+		folder[slash - path + 1] = '\0';
+	}
+	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir < 0 ? -errno : dir;
+}
+
+int private_open_secret(const char *name)
 {
 	static const char credential[] = "credential:";
-	int fd;
+	const size_t len = sizeof(credential) - 1;
+	bool is_credential = !strncmp(name, credential, len);
+	const char *file = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+	int dir, fd, links = 0;
 
-	if (dir == AT_FDCWD &&
-	    !strncmp(name, credential, sizeof(credential) - 1))
-		return open_credential(name + sizeof(credential) - 1, flags);
-	fd = openat(dir, name,
-		    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-		    mode);
-
-	return fd < 0 ? -errno : fd;
+	if (is_credential) {
+		file = name + len;
+		if (!*file || strchr(file, '/'))
+			return -EINVAL;
+	}
+	dir = is_credential ? open_credentials() : open_folder(name);
+	if (dir < 0)
+		return is_credential ? -ENOTDIR : dir;
+	fd = private_open(dir, file, O_RDONLY, 0);
+	if (fd == -ELOOP)
+		fd = is_safe_directory(dir) ? follow_link(dir, file, &links)
+					    : -EPERM;
+	close(dir);
+	return fd;
 }
 
 static int write_all(int fd, const uint8_t *p, size_t len)
@@ -100,6 +205,10 @@ const char *private_refusal(int err)
 	switch (err) {
 	case -ELOOP:
 		return "is a symbolic link; give the file itself";
+	case -EPERM:
+		return "is a symbolic link that another user could change: give "
+		       "the link, its target and their directories to root or the "
+		       "user that iserd runs as, and use chmod go-w";
 	case -ENOTDIR:
 		return "not found; there is no folder of credentials: start "
 		       "iserd as a service with LoadCredential=";
@@ -133,6 +242,21 @@ static bool is_credential(const struct stat *st)
 	return is;
 }
 
+/* Kubernetes lets a user other than root read a secret by the group of the pod
+ * (fsGroup). */
+static bool is_of_own_group(const struct stat *st)
+{
+	gid_t all[1024];
+	int n = getgroups(ARRAY_LEN(all), all);
+
+	if (st->st_uid != 0 || st->st_gid == 0)
+		return false;
+	for (int i = 0; i < n; i++)
+		if (all[i] == st->st_gid)
+			return true;
+	return st->st_gid == getegid();
+}
+
 const char *private_complaint(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
@@ -140,7 +264,8 @@ const char *private_complaint(const struct stat *st)
 	if (!private_owner_ok(st))
 		return "belongs to another user; chown it to the user that "
 		       "iserd runs as";
-	if ((st->st_mode & 077) == 040 && is_credential(st))
+	if ((st->st_mode & 077) == 040 &&
+	    (is_credential(st) || is_of_own_group(st)))
 		return NULL;
 	if (st->st_mode & 077)
 		return "others may read or change it; use chmod 600";

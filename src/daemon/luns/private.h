@@ -14,10 +14,14 @@
  * once everything is open (--user). Before the first private_open. */
 void private_user(uid_t uid);
 /* private_open opens name, relative to the directory dir, as openat does;
- * symbolic links are refused, and a pipe does not block. With AT_FDCWD,
- * "credential:NAME" is the file NAME in $CREDENTIALS_DIRECTORY. Returns a
- * descriptor or -Exxx; -ENOTDIR: there is no such directory. */
+ * symbolic links are refused, and a pipe does not block. Returns a descriptor or -Exxx. */
 int private_open(int dir, const char *name, int flags, mode_t mode);
+/* private_open_secret opens a secret for reading. "credential:NAME" is the file NAME in
+ * $CREDENTIALS_DIRECTORY. If the file is a symbolic link (Kubernetes mounts secrets so),
+ * it is followed as long as no other user could have placed the link or what it
+ * leads to. private_complaint checks the file that was opened. Returns a descriptor or
+ * -Exxx; -ENOTDIR: there is no such directory; -EPERM: another user could have. */
+int private_open_secret(const char *name);
 /* private_replace makes a new file of the len bytes at data, with mode 0600, and renames
  * it from temp to name, both in the directory dir. The data are on the medium then; the
  * new name is once the caller has synced dir. Returns 0 or -Exxx: name is as before, and
