@@ -102,9 +102,12 @@ bool chap_list(const char *names, char out[CHAP_LIST_MAX])
 		size_t n = strcspn(names, ",");
 		enum chap_algorithm a;
 
-		snprintf(name, sizeof(name), "%.*s", (int)MIN(n, sizeof(name)),
-			 names);
-		a = chap_algorithm(name);
+		a = CHAP_NONE;
+		if (n < sizeof(name)) {
+			memcpy(name, names, n);
+			name[n] = '\0';
+			a = chap_algorithm(name);
+		}
 		if (a == CHAP_NONE || is_in(a, out)) {
 			*out = '\0';
 			return false;

@@ -67,11 +67,13 @@ struct iscsi_login_id {
 	uint16_t cid;
 };
 
+#define ISCSI_REDIRECT_STR 280 /* a domain name, a port, a tag and the NUL */
+
 /* What the target role decides about the identity of a login. */
 struct iscsi_login_verdict {
-	uint16_t status;    /* enum iscsi_login_status; SUCCESS: continue */
-	const char *why;    /* of another status, for the log; or NULL */
-	char redirect[280]; /* TargetAddress for MOVED_* */
+	uint16_t status; /* enum iscsi_login_status; SUCCESS: continue */
+	const char *why; /* of another status, for the log; or NULL */
+	char redirect[ISCSI_REDIRECT_STR];     /* TargetAddress for MOVED_* */
 	char target_alias[ISCSI_NAME_MAX + 1]; /* empty: not sent */
 	uint16_t tpgt;
 	bool chap; /* the initiator has to prove a secret (find_secret) */
@@ -196,8 +198,8 @@ struct iscsi_login_failure {
 	/* the initiator had answered a challenge by SHA-256, which the target
 	 * found malformed: status INITIATOR_ERROR */
 	bool after_sha256;
-	char text[160];	    /* the reason, with its clause */
-	char redirect[280]; /* TargetAddress if status is MOVED_* */
+	char text[160];			   /* the reason, with its clause */
+	char redirect[ISCSI_REDIRECT_STR]; /* TargetAddress of MOVED_* */
 };
 /* iscsi_login_failure returns why the login failed, borrowed from the
  * engine. */

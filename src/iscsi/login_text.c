@@ -37,12 +37,13 @@ static int take_session_type(struct iscsi_login_engine *e, const char *value)
 	return 0;
 }
 
-/* §11.13.5: a target may send several addresses; the first one is used. */
+/* §11.13.5: a target may send several addresses; the first one is used that is not longer
+ * than a domain name, a port and a tag. */
 static void take_redirect(struct iscsi_login_engine *e, const char *value)
 {
-	if (e->failure.redirect[0])
-		return;
-	snprintf(e->failure.redirect, sizeof(e->failure.redirect), "%s", value);
+	if (!e->failure.redirect[0] &&
+	    strlen(value) < sizeof(e->failure.redirect))
+		strcpy(e->failure.redirect, value);
 }
 
 /* The negotiation calls this function for each text key. */
@@ -61,10 +62,6 @@ static int take_text_key(void *arg, enum iscsi_key_id id, const char *value)
 				 ISCSI_LOGIN_NOT_FOUND);
 	case ISCSI_K_SESSION_TYPE:
 		return take_session_type(e, value);
-	case ISCSI_K_INITIATOR_ALIAS:
-		snprintf(e->id.initiator_alias, sizeof(e->id.initiator_alias),
-			 "%s", value);
-		return 0;
 	case ISCSI_K_TARGET_PORTAL_GROUP_TAG:
 		e->tpgt = iscsi_number_parse(value, &tag) || tag > 65535
 				  ? -1

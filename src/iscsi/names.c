@@ -260,6 +260,16 @@ int iscsi_pattern_prepare(char out[ISCSI_NAME_MAX + 1], const char *pattern,
 	return out[head] ? check_head(out, head, why) : check_syntax(out, why);
 }
 
+bool iscsi_name_equal(const char *a, const char *b)
+{
+	char x[ISCSI_NAME_MAX + 1], y[ISCSI_NAME_MAX + 1], why[ISCSI_NAME_WHY];
+
+	if (iscsi_pattern_prepare(x, a, why) ||
+	    iscsi_pattern_prepare(y, b, why))
+		return strcmp(a, b) == 0;
+	return strcmp(x, y) == 0;
+}
+
 static const char *next_char(const char *p)
 {
 	do

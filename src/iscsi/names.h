@@ -40,6 +40,10 @@ int iscsi_name_prepare(char out[ISCSI_NAME_MAX + 1], const char *name,
  */
 int iscsi_pattern_prepare(char out[ISCSI_NAME_MAX + 1], const char *pattern,
 			  char why[ISCSI_NAME_WHY]);
+/* iscsi_name_equal returns whether two names or patterns are the same one (RFC 7143
+ * §4.2.7.2: they are compared after preparation). Texts that are neither are compared
+ * byte by byte. */
+bool iscsi_name_equal(const char *a, const char *b);
 /* iscsi_pattern_matches: both are in the form of the functions above. */
 bool iscsi_pattern_matches(const char *pattern, const char *name);
 

@@ -479,11 +479,11 @@ static int add_address(struct tgt_directory *d, struct tgt_redirect *r,
 {
 	char *copy;
 
-	if (strlen(address) >= TGT_REDIRECT_STR)
+	if (strlen(address) >= ISCSI_REDIRECT_STR)
 		return fail(d, ERR_TOO_LONG,
 			    "an address of a redirection is longer than %d "
 			    "bytes",
-			    TGT_REDIRECT_STR - 1);
+			    ISCSI_REDIRECT_STR - 1);
 	if (strchr(address, ','))
 		return fail(d, ERR_FORMAT,
 			    "%s: the address of a redirection has no portal "

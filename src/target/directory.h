@@ -99,8 +99,6 @@ int tgt_portal_group_address(struct tgt_directory *d, unsigned group,
 
 /* ---- targets ---- */
 
-#define TGT_REDIRECT_STR 272 /* a domain name, a port and the NUL */
-
 struct tgt_target_config {
 	const char *name;  /* iqn., eui. or naa.; copied */
 	const char *alias; /* copied; NULL: none */

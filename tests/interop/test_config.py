@@ -128,7 +128,7 @@ class Redirects(Config):
 
     def test_bad_files(self):
         for text, said in (("[{}]", "to"), ("[{to: []}]", "to"), ("[{to: \"a b\"}]", "not an address"), ("[{to: \"h:0\"}]", "not an address"),
-                           ("[{to: \"h:99999\"}]", "not an address"), ("[{to: \"h,1\"}]", "not an address"), ("[{to: \"[::1\"}]", "not an address"),
+                           ("[{to: \"h:99999\"}]", "not an address"), ("[{to: \"h:%03260d\"}]" % 3260, "not an address"), ("[{to: \"h,1\"}]", "not an address"), ("[{to: \"[::1\"}]", "not an address"),
                            ("[{to: h, initiators: []}]", "names nothing"), ("[{to: h, initiators: [nogroup]}]", "nogroup"),
                            ("[{to: h, permanent: 3}]", "permanent"), ("[{too: h}]", "did you mean")):
             path = self.write(self.TARGETS % ("x", IQN, ", redirects: " + text))

@@ -219,7 +219,8 @@ class Verbs(Live):
         self.assertIn(rows[0]["initiator"], self.iserctl("connection", "list"))
         mine = next(r["tsih"] for r in rows if r["peer"] == "%s:%d" % w.sock.getsockname())
         self.assertEqual(self.json("session", "show", str(mine))[0]["isid"], w.ISID.hex())
-        self.assertEqual(len(self.json("session", "show", A)), 2)
+        for name in (A, A.upper(), rows[0]["initiator"].upper()):  # RFC 3722: the same names
+            self.assertEqual(len(self.json("session", "show", name)), 2)
 
         def log_out():
             op, head, _ = w.recv()  # Async Message, event 1: log out (RFC 7143 §11.9.1)
@@ -234,6 +235,7 @@ class Verbs(Live):
         self.assertEqual([x["result"] for x in end], ["dropped"])
         self.assertEqual(self.json("session", "list"), [])
         for words, text in (("session kick 1", "no such session; iserctl session list"), ("session show x", "no such session"),
+                            ("session show " + A + "a" * 240, "longer than 255 bytes"),
                             ("connection kick 127.0.0.1", "no such connection"), ("session kick 1 a=b", "takes no fields"),
                             ("session remove 1", "give one of list, show, kick"), ("session list x", "takes no name")):
             self.assertIn(text, self.iserctl(*words.split(), status=1), words)

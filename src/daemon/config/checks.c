@@ -30,33 +30,12 @@ bool cfg_is_initiator_name(const char *text)
 	return strpbrk(text, "*?") != NULL;
 }
 
-/* Returns whether some iSCSI name can match: the characters before the first
- * wildcard are the beginning of a type of names. */
-static bool can_match(const char *pattern)
-{
-	size_t fixed = MIN(strcspn(pattern, "*?"), (size_t)4);
-
-	for (unsigned i = 0; i < ARRAY_LEN(name_types); i++)
-		if (!strncasecmp(pattern, name_types[i], fixed))
-			return true;
-	return false;
-}
-
 enum opt_end cfg_check_initiator(void *into, const char *arg, char why[OPT_WHY])
 {
 	char name[ISCSI_NAME_MAX + 1], reason[ISCSI_NAME_WHY];
 
 	(void)into;
-	if (strlen(arg) > ISCSI_NAME_MAX)
-		return refuse(why,
-			      "longer than 223 bytes; give a shorter name");
-	if (strpbrk(arg, "*?")) {
-		if (can_match(arg) && !strchr(arg, ' '))
-			return OPT_OK;
-		return refuse(why, "matches no iSCSI name; begin it with iqn., "
-				   "eui., naa. or *");
-	}
-	if (iscsi_name_prepare(name, arg, false, reason) == 0)
+	if (iscsi_pattern_prepare(name, arg, reason) == 0)
 		return OPT_OK;
 	snprintf(why, OPT_WHY,
 		 "%s; give a name like iqn.2026-01.com.example:node1", reason);
@@ -74,12 +53,9 @@ void cfg_prepare_initiator(char out[224], const char *text)
 {
 	char why[ISCSI_NAME_WHY];
 
-	if (!strpbrk(text, "*?") && !iscsi_name_prepare(out, text, false, why))
-		return;
-	snprintf(out, 224, "%s", text);
-	for (char *p = out; *p; p++)
-		if (*p >= 'A' && *p <= 'Z')
-			*p = (char)(*p + 'a' - 'A');
+	/* not valid: there is an error already, cfg_check_initiator's */
+	if (iscsi_pattern_prepare(out, text, why))
+		*out = '\0';
 }
 
 /* ---- names of backstores and groups ---- */
@@ -197,7 +173,8 @@ enum opt_end cfg_check_address(void *into, const char *arg, char why[OPT_WHY])
 	char *end = NULL;
 
 	(void)into;
-	if (n && n < 256 && arg[n] == ':' && isdigit((uint8_t)arg[n + 1]))
+	if (n && n < 256 && arg[n] == ':' && isdigit((uint8_t)arg[n + 1]) &&
+	    strlen(&arg[n + 1]) <= 5)
 		port = strtoul(&arg[n + 1], &end, 10);
 	else if (n && n < 256 && !arg[n])
 		return OPT_OK;

@@ -2,6 +2,7 @@
 /* command.c: the command line of iserd, by the rows of schema.c. */
 #include <assert.h>
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -145,9 +146,9 @@ static void print_rules(void)
 /* Sets an IQN with the name of this host. */
 static void default_name(struct options *o)
 {
-	char host[64] = "";
+	char host[HOST_NAME_MAX + 1] = "";
 
-	gethostname(host, sizeof(host) - 1);
+	gethostname(host, sizeof(host));
 	for (char *p = host; *p; p++) {
 		*p = (char)tolower((unsigned char)*p);
 		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '.')

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "daemon/config/edit_tree.h"
+#include "daemon/config/setters.h"
 #include "daemon/config/yaml.h"
+#include "iscsi/names.h"
 
 /* One field that is being changed. */
 struct field_edit {
@@ -167,16 +169,36 @@ static bool add_entries(const struct field_edit *x, struct cfg_node *to,
 	return good;
 }
 
+/* Returns whether the entries of the field are names of initiators. */
+static bool has_initiators(const struct cfg_field *f)
+{
+	const struct opt_row *row = &cfg_field_row(f)->opt;
+
+	return f->shape == CFG_MANY &&
+	       (row->set == cfg_check_initiator ||
+		row->set == cfg_check_initiator_or_group);
+}
+
+static bool is_entry(const struct field_edit *x, const struct cfg_node *a,
+		     const struct cfg_node *b)
+{
+	if (has_initiators(x->field) && a->type == CFG_NODE_SCALAR &&
+	    b->type == CFG_NODE_SCALAR)
+		return iscsi_name_equal(a->text, b->text);
+	return is_same(a, b);
+}
+
 /* Removes the entry of a list that equals v, or the key v of a mapping. False: there
  * is none. */
-static bool remove_entry(struct cfg_node *from, const struct cfg_node *v)
+static bool remove_entry(const struct field_edit *x, struct cfg_node *from,
+			 const struct cfg_node *v)
 {
 	unsigned i = 0;
 
 	if (from->type == CFG_NODE_MAP)
 		return v->type == CFG_NODE_SCALAR &&
 		       cfg_node_remove(from, v->text);
-	while (i < from->n && !is_same(from->items[i].value, v))
+	while (i < from->n && !is_entry(x, from->items[i].value, v))
 		i++;
 	if (i == from->n)
 		return false;
@@ -195,7 +217,7 @@ static bool remove_entries(const struct field_edit *x, struct cfg_node *from,
 	for (unsigned i = 0; i < (v->type == CFG_NODE_SEQ ? v->n : 1); i++) {
 		if (v->type == CFG_NODE_SEQ)
 			one = v->items[i].value;
-		if (!from || !remove_entry(from, one))
+		if (!from || !remove_entry(x, from, one))
 			return cfg_edit_fail(x->t, "%s: does not have %.200s",
 					     x->name,
 					     one->type == CFG_NODE_SCALAR

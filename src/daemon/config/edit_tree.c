@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "iscsi/names.h"
 
 static const struct edit_noun nouns[] = {
 	{ "target", CFG_NOUN_TARGET, "targets" },
@@ -139,19 +140,30 @@ static bool fail_unknown(const struct edit_tree *t, const char *what,
 			     word);
 }
 
+/* Returns the entry of the target, in whatever form the file has its name, or NULL. */
+static struct cfg_item *target_item(const struct cfg_node *all,
+				    const char *name)
+{
+	for (unsigned i = 0; all && i < all->n; i++)
+		if (all->items[i].key &&
+		    iscsi_name_equal(all->items[i].key, name))
+			return &all->items[i];
+	return NULL;
+}
+
 /* Returns the target whose name has len bytes, or NULL after an error. */
 static struct cfg_node *find_target(const struct edit_tree *t, const char *name,
 				    size_t len)
 {
 	const struct cfg_node *all = cfg_node_get(t->root, "targets");
 	char *copy = cfg_arena_text(t->arena, name, len);
-	struct cfg_node *target = copy ? cfg_node_get(all, copy) : NULL;
+	struct cfg_item *target = copy ? target_item(all, copy) : NULL;
 
 	if (!copy)
 		(void)cfg_edit_no_memory(t);
 	else if (!target)
 		(void)fail_unknown(t, "target", copy, all, "target");
-	return target;
+	return target ? target->value : NULL;
 }
 
 /* Reads the number of a map, from 1; 0: it is none. */
@@ -236,7 +248,12 @@ bool cfg_edit_find(struct edit_tree *t, bool make, struct edit_place *p)
 			child(t, t->root, t->noun->section, CFG_NODE_MAP, make);
 		p->key = t->name;
 	}
-	p->item = cfg_node_find(p->parent, p->key);
+	if (t->noun->id == CFG_NOUN_TARGET)
+		p->item = target_item(p->parent, p->key);
+	else
+		p->item = cfg_node_find(p->parent, p->key);
+	if (p->item)
+		p->key = p->item->key;
 	return p->parent || !make;
 }
 

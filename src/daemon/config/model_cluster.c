@@ -3,6 +3,7 @@
 #include "daemon/config/model_cluster.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,21 +96,28 @@ static void check_backstore(const struct cfg_model *m, struct cfg_backstore *b,
 /* ---- the section ---- */
 
 /* The host's name, with other characters than those of a name replaced. */
-static void name_gateway(struct cfg_cluster *c)
+static void name_gateway(const struct cfg_model *m, struct cfg_cluster *c,
+			 struct cfg_errors *e)
 {
-	char host[65] = "";
+	char host[HOST_NAME_MAX + 1] = "gateway";
 
-	if (c->options.gateway) {
-		snprintf(c->gateway, sizeof(c->gateway), "%s",
-			 c->options.gateway);
+	if (c->options.gateway) { /* it fits: cfg_set_gateway */
+		strcpy(c->gateway, c->options.gateway);
 		return;
 	}
-	gethostname(host, sizeof(host) - 1);
+	gethostname(host, sizeof(host));
 	for (char *p = host; *p; p++)
 		if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
 			*p = '-';
-	snprintf(c->gateway, sizeof(c->gateway), "%.63s",
-		 isalnum((unsigned char)*host) ? host : "gateway");
+	if (strlen(host) < sizeof(c->gateway))
+		strcpy(c->gateway,
+		       isalnum((unsigned char)*host) ? host : "gateway");
+	else
+		complain(e, &c->head, "cluster", "gateway",
+			 "the name of this host is longer than %u bytes; give "
+			 "a name with %s",
+			 GATEWAY_SIZE - 1,
+			 m->is_command_line ? "--gateway" : "gateway");
 }
 
 static void check_section(struct cfg_model *m, struct cfg_cluster *c,
@@ -117,7 +125,7 @@ static void check_section(struct cfg_model *m, struct cfg_cluster *c,
 {
 	const struct cluster_options *o = &c->options;
 
-	name_gateway(c);
+	name_gateway(m, c, e);
 	if (o->silence < 3 * o->beacon)
 		complain(e, &c->head, "cluster", "silence",
 			 "%u: less than three times the beacon of %u, so that "

@@ -303,10 +303,15 @@ static struct bs *beside_file(struct beside *f, struct bs *data,
  * clear which one is valid. */
 static bool find_named(struct beside *f)
 {
-	char other[PATH_MAX + 4];
+	char other[PATH_MAX + 4]; /* lun_spec_parse: the store is shorter */
 	struct stat st, named;
 
-	snprintf(f->path, sizeof(f->path), "%s", f->lun->pi);
+	if (strlen(f->lun->pi) >= sizeof(f->path)) {
+		say("%.200s: too long; give a shorter path as ,pi=",
+		    f->lun->pi);
+		return false;
+	}
+	strcpy(f->path, f->lun->pi);
 	snprintf(other, sizeof(other), "%s.pi", f->lun->store);
 	if (S_ISREG(f->st.st_mode) && !stat(other, &st) &&
 	    (stat(f->path, &named) || st.st_ino != named.st_ino ||

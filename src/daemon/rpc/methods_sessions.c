@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "daemon/kick.h"
 #include "daemon/rpc/internal.h"
+#include "iscsi/names.h"
 
 /* Which connections a request is about. */
 struct choice {
@@ -32,8 +33,9 @@ static bool is_session(unsigned tsih, const char *initiator, const char *target,
 	char number[16];
 
 	snprintf(number, sizeof(number), "%u", tsih);
-	return tsih && (!strcmp(number, name) || !strcmp(initiator, name) ||
-			!strcmp(target, name));
+	return tsih &&
+	       (!strcmp(number, name) || iscsi_name_equal(initiator, name) ||
+		iscsi_name_equal(target, name));
 }
 
 static struct choice *choice_new(bool connections, const char *verb,
@@ -221,8 +223,15 @@ void rpc_kick_end(struct control *k)
 void method_session(const struct request *r, bool connections, const char *verb,
 		    const char *name)
 {
-	struct choice *what = choice_new(connections, verb, name);
+	struct choice *what = NULL;
 
+	if (name && strlen(name) >= sizeof(what->name)) {
+		client_error(r->client, r->id, RPC_BAD_PARAMS,
+			     "name: longer than 255 bytes; give a number of "
+			     "list, a name or an address");
+		return;
+	}
+	what = choice_new(connections, verb, name);
 	if (!what)
 		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
 	else if (!strcmp(verb, "kick"))

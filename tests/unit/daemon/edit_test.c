@@ -14,8 +14,9 @@
 #include "daemon/config/yaml.h"
 #include "daemon/rpc/api.h"
 
-#define A "iqn.2026-01.com.example:a"
-#define B "iqn.2026-01.com.example:b"
+#define A     "iqn.2026-01.com.example:a"
+#define B     "iqn.2026-01.com.example:b"
+#define A_TOO "IQN.2026-01.com.Example:A" /* RFC 3722: the same name as A */
 
 static struct cfg_errors errors;
 
@@ -120,6 +121,16 @@ static const struct row changes[] = {
 	  "targets." A ".luns.5 - > two;" },
 	{ CFG_SET, "target", A, "luns- 0", "targets." A ".luns {0: one} > -;" },
 	{ CFG_REMOVE, "target", A, NULL, NULL },
+	{ CFG_SET, "target", A_TOO, "alias x", "targets." A ".alias - > x;" },
+	{ CFG_REMOVE, "target", A_TOO, NULL, NULL },
+	{ CFG_REMOVE, "lun", A_TOO "/0", NULL,
+	  "targets." A ".luns {0: one} > -;" },
+	{ CFG_ADD, "map", A_TOO "/1", "initiators eui.*",
+	  "targets." A ".maps [{initiators: [cl], luns: {3: one}}] > "
+	  "[{initiators: [eui.*]}, {initiators: [cl], luns: {3: "
+	  "one}}];" },
+	{ CFG_SET, "auth", "g", "initiators- EUI.1*",
+	  "auth-groups.g.initiators [eui.1*, eui.*] > [eui.*];" },
 	{ CFG_ADD, "lun", A "/7", "backstore two",
 	  "targets." A ".luns.7 - > two;" },
 	{ CFG_ADD, "lun", A "/7", "store ram:3M|read-only yes|serial S",
@@ -206,6 +217,11 @@ static void test_changes(void **state)
 
 static const struct row refused[] = {
 	{ CFG_ADD, "target", A, "auth-group any", "exists already" },
+	{ CFG_ADD, "target", A_TOO, "auth-group any", "exists already" },
+	{ CFG_SET, "auth", "g", "accounts- {user: U, secret-file: /s}",
+	  "does not have" },
+	{ CFG_SET, "auth", "g", "initiators+ iqn.2026-01.x:a/b*",
+	  "U+002F is not allowed" },
 	{ CFG_ADD, "target", B, NULL, "auth-group: missing" },
 	{ CFG_ADD, "target", "a b", "auth-group any|portal-groups front",
 	  "target a b: " },

@@ -144,6 +144,29 @@ static void test_login_redirect_first_address_rfc7143_11_13_5(void **state)
 	iscsi_login_free(e);
 }
 
+/* An address that does not fit is not cut: the login would go to another one. */
+static void test_login_redirect_too_long_rfc7143_13_8(void **state)
+{
+	struct iscsi_pdu p;
+	char text[1024] = "TargetAddress=";
+	size_t at = strlen(text);
+
+	(void)state;
+	begin();
+	p = response();
+	p.login.status_class = 1;
+	p.login.status_detail = 1;
+	memset(text + at, 'x', 400);
+	strcpy(text + at + 400, ":5003");
+	at = strlen(text) + 1;
+	strcpy(text + at, "TargetAddress=10.0.0.2");
+	p.dsl = (uint32_t)(at + strlen(text + at) + 1);
+	assert_int_equal(iscsi_login_rx(e, &p, (const uint8_t *)text),
+			 ERR_LOGIN);
+	assert_string_equal(iscsi_login_failure(e)->redirect, "10.0.0.2");
+	iscsi_login_free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +177,7 @@ int main(void)
 		cmocka_unit_test(test_login_key_answered_once),
 		cmocka_unit_test(
 			test_login_redirect_first_address_rfc7143_11_13_5),
+		cmocka_unit_test(test_login_redirect_too_long_rfc7143_13_8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -311,9 +311,40 @@ static void test_patterns_that_match_no_name_rfc7143_4_2_7(void **state)
 			 0);
 }
 
+/* Two forms of a name are one name (RFC 7143 §4.2.7.2); texts that are no names are
+ * compared as they are. */
+static void test_equal_names_rfc3722(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool equal;
+	} rows[] = {
+		{ "iqn.2026-01.com.example:a", "IQN.2026-01.com.Example:A",
+		  true },
+		{ "eui.02004567A425678D", "eui.02004567a425678d", true },
+		{ "iqn.2026-01.x:*", "iqn.2026-01.X:*", true },
+		{ "iqn.2026-01.x:\303\204", "iqn.2026-01.x:\303\244", true },
+		{ "iqn.2026-01.x:a", "iqn.2026-01.x:ab", false },
+		{ "front", "Front", false },
+		{ "front", "front", true },
+		{ "iqn.2026-01.x:a/b", "iqn.2026-01.x:A/b", false },
+		{ "", "iqn.2026-01.x:a", false },
+		{ "", "", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(iscsi_name_equal(rows[i].a, rows[i].b),
+				 rows[i].equal);
+		assert_int_equal(iscsi_name_equal(rows[i].b, rows[i].a),
+				 rows[i].equal);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_equal_names_rfc3722),
 		cmocka_unit_test(test_names_of_initiators_in_use),
 		cmocka_unit_test(test_capitals_are_mapped_rfc3722_4),
 		cmocka_unit_test(test_length_rfc7143_4_2_7_2),

@@ -340,7 +340,7 @@ static void test_redirections_rfc7143_11_13_5(void **state)
 								       "c" };
 	struct tgt_redirect_config cfg = { alice, 1, first, 1, true };
 	struct tgt_directory *d = build();
-	char address[TGT_REDIRECT_STR + 1];
+	char address[ISCSI_REDIRECT_STR + 1];
 	const char *const longest[] = { address };
 
 	(void)state;
