@@ -75,3 +75,15 @@ const char *cfg_store_prefix(const char *kind)
 			return kinds[i].prefix;
 	return NULL;
 }
+
+bool cfg_is_path(const char *store)
+{
+	const char *operand;
+
+	return lun_spec_kind(store, &operand) == LUN_FILE;
+}
+
+const char *cfg_store_suffix(const char *store)
+{
+	return lun_spec_has_suffix(store);
+}

@@ -17,5 +17,10 @@ unsigned long cfg_field_max(const char *noun, const char *name);
 /* cfg_store_prefix returns the prefix of a kind of store, such as "rbd:" for "rbd";
  * NULL: there is no such kind. */
 const char *cfg_store_prefix(const char *kind);
+/* cfg_is_path returns whether a store is the path of a file or block device. */
+bool cfg_is_path(const char *store);
+/* cfg_store_suffix returns the name of the suffix of a LUN on a command line that a
+ * store has, for example "key"; NULL: it has none. */
+const char *cfg_store_suffix(const char *store);
 
 #endif

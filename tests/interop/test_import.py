@@ -15,7 +15,7 @@ import subprocess
 import time
 import unittest
 
-from harness import Folder, ISERCTL, ISERD, io, main, need, patience, quiet_port, sparse
+from harness import Folder, ISER, ISERCTL, ISERD, io, main, need, patience, quiet_port, run, sparse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VECTORS = os.path.join(HERE, "../vectors/import")
@@ -256,6 +256,31 @@ class SameAsTgt(Folder):
                             luns[lun] = int(m.group(1)) + 1
                     table[target, initiator, account] = luns
         return table
+
+    def naa(self, port, target):
+        """The NAA identifier of 16 bytes of LUN 1 (VPD page 83h, SPC-4 §7.8.6.6.6)."""
+        text = run([ISER, "info", "iscsi://127.0.0.1:%d/iqn.2026-01.com.example:%s/1" % (port, target)]).text
+        return re.search(r"01030010(6[0-9a-f]{31})", text).group(1)
+
+    def test_same_name(self):
+        """Initiators know the disk by the NAA identifier that tgt makes of scsi_id."""
+        conf = ""
+        for name, scsi_id in (("a", "volume-11111111-2222-3333-4444-555555555555"), ("b", "12345678-x"), ("c", "IET-0001BEEF0001")):
+            sparse(self.path(name + ".img"), 1 << 20)
+            conf += "<target iqn.2026-01.com.example:%s>\nbacking-store %s.img\nscsi_id %s\n</target>\n" % (name, self.path(name), scsi_id)
+        with open(self.path("conf"), "w") as f:
+            f.write(conf)
+        port, control = quiet_port(), str(random.randrange(20000, 30000))
+        self.start(["tgtd", "-f", "-C", control, "--iscsi", "portal=127.0.0.1:%d" % port], port)
+        subprocess.run(["tgt-admin", "-C", control, "--execute", "-c", self.path("conf")], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience(60))
+        theirs = [self.naa(port, name) for name in "abc"]
+        out, _ = run_import(self.path("conf"))
+        port = quiet_port()
+        with open(self.path("iserd.yaml"), "w") as f:
+            f.write("daemon: {io: %s}\n" % io() + re.sub(r"listen: .*", 'listen: ["127.0.0.1:%d"]' % port, out))
+        self.start([ISERD, "--config", self.path("iserd.yaml")], port)
+        self.assertEqual([self.naa(port, name) for name in "abc"], theirs)
 
     def test_who_sees_what(self):
         for i, name in enumerate(("open", "a", "b", "c", "d", "e", "f")):

@@ -24,6 +24,10 @@ static void take_option(struct ctl *l, struct ctl_lun *lun,
 		u->product = value;
 	else if (!strcmp(name, "revision"))
 		u->revision = value;
+	else if (!strcmp(name, "naa"))
+		import_naa_of_ctl(l->m, u, at, value);
+	else if (!strcmp(name, "eui"))
+		import_eui_of_ctl(l->m, u, at, value);
 	else if (!strcmp(name, "readonly"))
 		lun->read_only |= !is_off(value);
 	else if (!strcmp(name, "removable"))

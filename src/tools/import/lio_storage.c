@@ -97,6 +97,9 @@ static void take_attributes(struct lio *l, struct import_unit *u,
 	u->vendor = tree_text(so, "vendor_id");
 	u->product = tree_text(so, "product_id");
 	u->revision = tree_text(so, "revision");
+	if (u->serial && *u->serial)
+		import_naa_of_lio(l->m, u, tree_find(so, "wwn"),
+				  tree_text(so, "company_id"), u->serial);
 	if (!u->product && lio_is_on(alias))
 		u->product = tree_text(so, "name");
 }
@@ -201,10 +204,10 @@ void lio_take_storages(struct lio *l, const struct tree *file)
 		take_storage(l, so);
 	if (l->m->units)
 		import_note(l->m, list,
-			    "identity of the LUNs: serial numbers are carried "
-			    "over, NAA identifiers, vendor and product are "
-			    "not; initiators see new devices: use names of "
-			    "file systems or by-path, and see the guide");
+			    "identity of the LUNs: serial numbers and NAA "
+			    "identifiers are carried over, so that names by "
+			    "WWN stay; vendor and product are those of iserd "
+			    "unless the file gives them: see the guide");
 }
 
 struct import_unit *lio_unit_of(struct lio *l, const struct tree *lun,

@@ -52,6 +52,7 @@ struct import_unit {
 	bool read_only, removable;
 	unsigned block_size;				  /* 0: the default */
 	const char *serial, *vendor, *product, *revision; /* or NULL */
+	const char *naa, *eui; /* hexadecimal digits, or NULL */
 	enum import_bool rotational;
 	enum import_cache cache;
 	const char *size; /* that the file gives; NULL: it does not */
@@ -246,8 +247,8 @@ const char *import_memory(struct import_model *m, const struct tree *at,
 void import_block_size(struct import_model *m, struct import_unit *u,
 		       const struct tree *at, const char *text);
 
-/* import_path returns "store:" for a path after a prefix, or NULL after a note: the
- * path is missing or not absolute, and might be another kind of store. */
+/* import_path returns "store:" for a path after a prefix, or NULL after a note: there
+ * is no path, or iserd would take it for something else. */
 const char *import_path(struct import_model *m, const struct tree *at,
 			const char *prefix, const char *path);
 /* import_rbd returns "store:" for an image of Ceph, "POOL/IMAGE;conf=FILE;id=NAME"
@@ -265,8 +266,28 @@ void import_recovery_level(struct import_model *m, struct import_target *t,
 			   const struct tree *at);
 void import_demand_digests(struct import_model *m, struct import_target *t,
 			   const struct tree *at);
+/* import_set_naa gives a unit an NAA identifier, unless it is not valid or another
+ * unit has it. */
+void import_set_naa(struct import_model *m, struct import_unit *u,
+		    const struct tree *at, const char *digits);
+/* import_naa_of_lio gives a unit the NAA identifier that LIO makes of a serial
+ * number: IEEE Registered Extended (SPC-4 §7.8.6.6.6) with a company id, NULL: that
+ * of LIO, and the first 25 hexadecimal digits. Of a number with few digits, it notes
+ * the identifier, which other disks may have. */
+void import_naa_of_lio(struct import_model *m, struct import_unit *u,
+		       const struct tree *at, const char *company,
+		       const char *serial);
+/* import_naa_of_tgt does so with the NAA identifier that tgt makes of scsi_id. */
+void import_naa_of_tgt(struct import_model *m, struct import_unit *u,
+		       const struct tree *at, const char *scsi_id);
+/* import_naa_of_ctl and import_eui_of_ctl give a unit the identifier of an option of
+ * CTL: hexadecimal digits after 0x. */
+void import_naa_of_ctl(struct import_model *m, struct import_unit *u,
+		       const struct tree *at, const char *text);
+void import_eui_of_ctl(struct import_model *m, struct import_unit *u,
+		       const struct tree *at, const char *text);
 /* import_check_units cuts the identities that are longer than the fields of
- * INQUIRY, with a note. */
+ * INQUIRY, and removes those that a SCSI device has itself, with a note. */
 void import_check_units(struct import_model *m);
 
 /* The importers. Each fills m from a tree that tree.h describes. */

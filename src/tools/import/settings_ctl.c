@@ -60,10 +60,14 @@ static const struct import_setting lun[] = {
 	IMPORT_TAKEN("size"),
 	/* the number among all LUNs of CTL, which initiators do not see */
 	IMPORT_MUTE("ctl-lun"),
-	IMPORT_USUAL("device-id", NULL, .why = own_pages),
+	IMPORT_USUAL("device-id", NULL,
+		     .why = "units of iserd always have an NAA identifier, "
+			    "which initiators use before this name; give "
+			    "naa or serial to choose it"),
 };
 
 static const struct import_setting options[] = {
+	IMPORT_TAKEN("eui"), IMPORT_TAKEN("naa"),
 	IMPORT_TAKEN("product"), IMPORT_TAKEN("readonly"),
 	IMPORT_TAKEN("removable"), IMPORT_TAKEN("revision"),
 	IMPORT_TAKEN("rpm"), IMPORT_TAKEN("vendor"),
@@ -72,12 +76,12 @@ static const struct import_setting options[] = {
 	IMPORT_MUTE("num_threads"), IMPORT_MUTE("readcache"),
 	IMPORT_MUTE("reordering"), IMPORT_MUTE("serseq"),
 	IMPORT_USUAL("avail-threshold", NULL, .why = own_pages),
-	IMPORT_USUAL("capacity", NULL), IMPORT_USUAL("eui", NULL),
+	IMPORT_USUAL("capacity", NULL),
 	IMPORT_USUAL("file", NULL, IMPORT_FIELD("backstore", "store")),
 	IMPORT_USUAL("formfactor", NULL, .why = own_pages),
 	IMPORT_USUAL("ha_role", NULL, IMPORT_FIELD("ALUA group", "state")),
 	IMPORT_USUAL("ident_info", NULL, .why = own_pages),
-	IMPORT_USUAL("insecure_tpc", "off"), IMPORT_USUAL("naa", NULL),
+	IMPORT_USUAL("insecure_tpc", "off"),
 	IMPORT_USUAL("pblockoffset", NULL, .why = own_pages),
 	IMPORT_USUAL("pblocksize", NULL, .why = own_pages),
 	IMPORT_USUAL("pool-avail-threshold", NULL, .why = own_pages),

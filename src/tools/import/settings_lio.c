@@ -24,7 +24,8 @@ static const struct import_setting storage[] = {
 	IMPORT_TAKEN("alua_tpgs"), IMPORT_TAKEN("attributes"), IMPORT_TAKEN("config"),
 	IMPORT_TAKEN("dev"), IMPORT_TAKEN("name"), IMPORT_TAKEN("nullio"), IMPORT_TAKEN("plugin"),
 	IMPORT_TAKEN("readonly"), IMPORT_TAKEN("size"), IMPORT_TAKEN("write_back"), IMPORT_TAKEN("wwn"),
-	IMPORT_TAKEN("vendor_id"), IMPORT_TAKEN("product_id"), IMPORT_TAKEN("revision"),
+	IMPORT_TAKEN("company_id"), IMPORT_TAKEN("vendor_id"),
+	IMPORT_TAKEN("product_id"), IMPORT_TAKEN("revision"),
 	IMPORT_MUTE("aio"), IMPORT_MUTE("control"), IMPORT_MUTE("hw_max_sectors"),
 	/* of older versions of rtslib, which ignores them now */
 	IMPORT_MUTE("buffered_mode"), IMPORT_MUTE("exists"),

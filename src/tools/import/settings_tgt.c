@@ -33,7 +33,8 @@ static const struct import_setting file[] = {
 	IMPORT_TAKEN("mode_page"), IMPORT_TAKEN("online"),                   \
 	IMPORT_TAKEN("params"), IMPORT_TAKEN("product_id"),                  \
 	IMPORT_TAKEN("product_rev"), IMPORT_TAKEN("readonly"),               \
-	IMPORT_TAKEN("removable"), IMPORT_TAKEN("scsi_sn"),                  \
+	IMPORT_TAKEN("removable"), IMPORT_TAKEN("scsi_id"),                  \
+	IMPORT_TAKEN("scsi_sn"),                                             \
 	IMPORT_TAKEN("vendor_id"), IMPORT_TAKEN("write-cache"),              \
 	IMPORT_MUTE("allow-in-use"),                                         \
 	IMPORT_USUAL("la_lba", NULL, .why = own_pages),                      \
@@ -41,7 +42,6 @@ static const struct import_setting file[] = {
 	IMPORT_USUAL("optimal_xfer_gran", NULL, .why = own_pages),           \
 	IMPORT_USUAL("optimal_xfer_len", NULL, .why = own_pages),            \
 	IMPORT_USUAL("path", NULL),                                          \
-	IMPORT_USUAL("scsi_id", NULL, .why = own_pages),                     \
 	IMPORT_USUAL("sense_format", NULL, .why = mode_pages),               \
 	IMPORT_USUAL("thin_provisioning", NULL, .why = own_pages)
 

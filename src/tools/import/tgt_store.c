@@ -218,6 +218,18 @@ static const char *store_of(struct import_model *m, const struct tree *node,
 		  : import_path(m, node, "", node->text);
 }
 
+/* The name of the unit for initiators, which tgt makes of scsi_id. Without scsi_id,
+ * tgt's name has the numbers of target and LUN, as on other machines. */
+static void take_identity(struct import_model *m, struct import_unit *u,
+			  const struct tree *node, const struct tree *block)
+{
+	const struct tree *id = store_option(m, node, block, "scsi_id");
+
+	u->serial = store_text(m, node, block, "scsi_sn");
+	if (id && *id->text)
+		import_naa_of_tgt(m, u, id, id->text);
+}
+
 static struct import_unit *new_unit(struct import_model *m,
 				    const struct store *s,
 				    const struct tree *block, const char *store)
@@ -232,12 +244,12 @@ static struct import_unit *new_unit(struct import_model *m,
 	u->vendor = store_text(m, node, block, "vendor_id");
 	u->product = store_text(m, node, block, "product_id");
 	u->revision = store_text(m, node, block, "product_rev");
-	u->serial = store_text(m, node, block, "scsi_sn");
+	take_identity(m, u, node, block);
 	u->removable = is_true(store_text(m, node, block, "removable"));
 	size = store_option(m, node, block, "block-size");
 	if (size)
 		import_block_size(m, u, size, size->text);
-	if (s->is_direct && !u->vendor && !u->product && !u->serial)
+	if (s->is_direct && !u->vendor && !u->product && !u->serial && !u->naa)
 		import_note(m, node,
 			    "direct-store %s: the identity of the device is "
 			    "not carried over; give vendor, product, revision "

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* values.c: single values of other targets as iserd has them. */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/bytes.h"
+#include "base/hex.h"
 #include "base/opt.h"
 #include "daemon/fields.h"
 #include "tools/import/model.h"
+#include "tools/tgt_names.h"
 
 bool import_number(const char *text, unsigned long max, unsigned long *v)
 {
@@ -54,16 +58,39 @@ void import_block_size(struct import_model *m, struct import_unit *u,
 			    text, u->store);
 }
 
+/* Why a path cannot be that of a store, or NULL. */
+static const char *path_refusal(struct import_model *m, const char *path)
+{
+	const char *suffix = cfg_store_suffix(path);
+
+	if (suffix)
+		return pool_format(&m->pool,
+				   "iserd takes ,%s= in a path for a suffix; "
+				   "give the file another name",
+				   suffix);
+	return cfg_is_path(path) ? NULL
+				 : "iserd takes this for another kind of store "
+				   "than a file; give an absolute path";
+}
+
 const char *import_path(struct import_model *m, const struct tree *at,
 			const char *prefix, const char *path)
 {
-	if (path && *path == '/')
-		return pool_format(&m->pool, "%s%s", prefix, path);
-	import_note(m, at,
-		    "%s: left out: not an absolute path; give the path of the "
-		    "file or device",
-		    path && *path ? path : "a LUN without a path");
-	return NULL;
+	const char *why = path && *path ? path_refusal(m, path)
+					: "it has no path; give one";
+
+	if (why) {
+		import_note(m, at, "%s: left out: %s",
+			    path && *path ? path : "a LUN", why);
+		return NULL;
+	}
+	if (*path != '/')
+		import_note(m, at,
+			    "%s: a path in the working directory of the other "
+			    "target, and now in that of iserd; give an "
+			    "absolute path",
+			    path);
+	return pool_format(&m->pool, "%s%s", prefix, path);
 }
 
 /* Adds an option of a Ceph image to a store. NULL after a note. */
@@ -165,6 +192,151 @@ void import_demand_digests(struct import_model *m, struct import_target *t,
 		    t->name);
 }
 
+/* ---- identity ---- */
+
+#define NAA_DIGITS 32 /* of an IEEE Registered Extended identifier */
+#define TGT_NAME_DIGITS \
+ 8 /* with fewer, disks of other machines have the same name */
+
+/* The scopes of the names of the units. */
+static const char by_naa, by_serial, by_eui;
+
+/* Returns the form of SPC-4 §7.8.6.6 that iserd takes. */
+static bool is_naa(const char *digits)
+{
+	size_t len = strspn(digits, "0123456789abcdef");
+
+	return !digits[len] && ((len == 16 && strchr("235", *digits)) ||
+				(len == NAA_DIGITS && *digits == '6'));
+}
+
+void import_set_naa(struct import_model *m, struct import_unit *u,
+		    const struct tree *at, const char *digits)
+{
+	const struct import_unit *o = pool_get(&m->pool, &by_naa, digits);
+
+	if (!is_naa(digits)) {
+		import_note(m, at,
+			    "NAA identifier %s of %s: not carried over: not 16 "
+			    "digits of which the first is 2, 3 or 5, nor 32 of "
+			    "which the first is 6 (SPC-4 §7.8.6.6); give "
+			    "another naa",
+			    digits, u->store);
+	} else if (o) {
+		import_note(m, at,
+			    "NAA identifier %s of %s: not carried over: %s has "
+			    "it, too, and initiators would take both for one "
+			    "disk; nothing to do",
+			    digits, u->store, o->store);
+	} else {
+		u->naa = digits;
+		pool_put(&m->pool, &by_naa, digits, u);
+	}
+}
+
+static void note_weak(struct import_model *m, const struct tree *at,
+		      const struct import_unit *u, const char *naa)
+{
+	import_note(m, at,
+		    "NAA identifier of %s: not carried over: its serial number "
+		    "or scsi_id has fewer than %d hexadecimal digits, so that "
+		    "disks of other machines may have it; give naa: %s to keep "
+		    "it",
+		    u->store, TGT_NAME_DIGITS, naa);
+}
+
+void import_naa_of_lio(struct import_model *m, struct import_unit *u,
+		       const struct tree *at, const char *company,
+		       const char *serial)
+{
+	unsigned long id = 0x001405; /* LIO's own */
+	char naa[NAA_DIGITS + 1];
+	bool is_weak;
+	size_t n;
+
+	if (company && !import_number(company, 0xffffff, &id)) {
+		import_note(m, at,
+			    "company_id %s of %s: not carried over, nor the "
+			    "NAA identifier: not a number of 24 bits",
+			    company, u->store);
+		return;
+	}
+	n = (size_t)snprintf(naa, sizeof(naa), "6%06lx", id);
+	for (; *serial && n < NAA_DIGITS; serial++)
+		if (hex_digit(*serial) >= 0)
+			naa[n++] = "0123456789abcdef"[hex_digit(*serial)];
+	is_weak = n < 7 + TGT_NAME_DIGITS;
+	memset(naa + n, '0', NAA_DIGITS - n);
+	naa[NAA_DIGITS] = '\0';
+	if (is_weak)
+		note_weak(m, at, u, naa);
+	else
+		import_set_naa(m, u, at, pool_copy(&m->pool, naa, NAA_DIGITS));
+}
+
+void import_naa_of_tgt(struct import_model *m, struct import_unit *u,
+		       const struct tree *at, const char *scsi_id)
+{
+	char naa[TGT_NAA_SIZE];
+
+	if (tgt_naa(scsi_id, naa))
+		import_set_naa(m, u, at, pool_copy(&m->pool, naa, NAA_DIGITS));
+	else
+		note_weak(m, at, u, naa);
+}
+
+/* Writes the digits of "0x..." with or without dashes, filled with zeros to one of
+ * the lengths, as hex2bin of FreeBSD does. NULL after a note. */
+static const char *id_of_ctl(struct import_model *m, const struct tree *at,
+			     const char *text, const size_t *lengths, size_t n)
+{
+	char id[NAA_DIGITS + 1];
+	size_t len = 0;
+
+	text += 2 * !strncasecmp(text, "0x", 2);
+	for (const char *p = text; *p; p++) {
+		if (*p == '-')
+			continue;
+		if (hex_digit(*p) < 0 || len == NAA_DIGITS) {
+			import_note(m, at,
+				    "identifier %s: not carried over: not up "
+				    "to %d hexadecimal digits",
+				    text, NAA_DIGITS);
+			return NULL;
+		}
+		id[len++] = "0123456789abcdef"[hex_digit(*p)];
+	}
+	for (; n > 1 && len > *lengths; n--)
+		lengths++;
+	memset(id + len, '0', *lengths - len);
+	return pool_copy(&m->pool, id, *lengths);
+}
+
+void import_naa_of_ctl(struct import_model *m, struct import_unit *u,
+		       const struct tree *at, const char *text)
+{
+	static const size_t lengths[] = { 16, 32 };
+	const char *id = id_of_ctl(m, at, text, lengths, ARRAY_LEN(lengths));
+
+	if (id)
+		import_set_naa(m, u, at, id);
+}
+
+void import_eui_of_ctl(struct import_model *m, struct import_unit *u,
+		       const struct tree *at, const char *text)
+{
+	static const size_t lengths[] = { 16, 24, 32 };
+	const char *id = id_of_ctl(m, at, text, lengths, ARRAY_LEN(lengths));
+
+	if (id && strspn(id, "0") == strlen(id))
+		import_note(m, at,
+			    "eui %s of %s: not carried over: not an EUI-64 "
+			    "(SPC-4 §7.8.6.5); give another one",
+			    text, u->store);
+	else
+		u->eui = id;
+}
+
 /* Cuts a text to the length of its field; blanks and letters of ASCII only. */
 static const char *check_identity(struct import_model *m,
 				  const struct import_unit *u, const char *what,
@@ -191,12 +363,51 @@ static const char *check_identity(struct import_model *m,
 	return pool_copy(&m->pool, text, max);
 }
 
+/* Two disks with one serial number would be one disk for initiators. */
+static const char *unique_name(struct import_model *m, struct import_unit *u,
+			       const void *scope, const char *what,
+			       const char *text)
+{
+	const struct import_unit *o =
+		text ? pool_get(&m->pool, scope, text) : NULL;
+
+	if (!text)
+		return NULL;
+	if (!o) {
+		pool_put(&m->pool, scope, text, u);
+		return text;
+	}
+	import_note(m, u->at,
+		    "%s %s of %s: not carried over: %s has it, too, and "
+		    "initiators may take both for one disk; nothing to do",
+		    what, text, u->name, o->name);
+	return NULL;
+}
+
+/* A SCSI device of the machine reports its own names, and has its own cache. */
+static void check_device(struct import_model *m, struct import_unit *u)
+{
+	if (u->vendor || u->product || u->revision || u->serial || u->naa ||
+	    u->eui || u->cache != CACHE_DEFAULT)
+		import_note(m, u->at,
+			    "%s: identity and cache are not carried over: they "
+			    "are those of the device; nothing to do",
+			    u->store);
+	u->vendor = u->product = u->revision = u->serial = NULL;
+	u->naa = u->eui = NULL;
+	u->cache = CACHE_DEFAULT;
+}
+
 void import_check_units(struct import_model *m)
 {
 	for (struct import_unit *u = m->units; u; u = u->next) {
+		if (!strncmp(u->store, "scsi:", 5))
+			check_device(m, u);
 		u->vendor = check_identity(m, u, "vendor", u->vendor, 8);
 		u->product = check_identity(m, u, "product", u->product, 16);
 		u->revision = check_identity(m, u, "revision", u->revision, 4);
 		u->serial = check_identity(m, u, "serial", u->serial, 36);
+		u->serial = unique_name(m, u, &by_serial, "serial", u->serial);
+		u->eui = unique_name(m, u, &by_eui, "eui", u->eui);
 	}
 }

@@ -75,6 +75,8 @@ static void put_units(const struct import_model *m, FILE *out)
 		if (u->block_size)
 			fprintf(out, ", block-size: %u", u->block_size);
 		put_item(out, "serial", u->serial);
+		put_item(out, "naa", u->naa);
+		put_item(out, "eui", u->eui);
 		put_item(out, "vendor", u->vendor);
 		put_item(out, "product", u->product);
 		put_item(out, "revision", u->revision);

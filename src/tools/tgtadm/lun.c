@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "tools/tgt_names.h"
 #include "tools/tgtadm/tgtadm.h"
 
 #define LUN_MAX	  16383u /* of iserd */
@@ -405,17 +406,56 @@ static int set_mode_page(struct update *u, const char *value)
 	return 0;
 }
 
+/* Returns the name of another backstore with this NAA identifier, or NULL. */
+static const char *find_naa(const struct update *u, const char *naa)
+{
+	const char *name;
+	json_t *v;
+
+	json_object_foreach(json_object_get(u->t->config, "backstores"), name,
+			    v)
+	{
+		if (!strcasecmp(tgtadm_text(v, "naa"), naa) &&
+		    strcmp(name, u->backstore) != 0)
+			return name;
+	}
+	return NULL;
+}
+
+/* tgt makes an NAA identifier of scsi_id, by which initiators know the disk: the
+ * field naa. Two disks never get the same one. */
+static int set_id(struct update *u, const char *value)
+{
+	char naa[TGT_NAA_SIZE];
+	const char *other;
+
+	if (!*value)
+		return tgtadm_refuse("%s", tgtadm_invalid);
+	if (!tgt_naa(value, naa)) {
+		tgtadm_note(u->t,
+			    "scsi_id: ignored: tgt makes a name for initiators "
+			    "of its hexadecimal digits, and other machines "
+			    "have disks with so few; iserd makes one of "
+			    "scsi_sn");
+		return 0;
+	}
+	other = find_naa(u, naa);
+	if (other)
+		tgtadm_note(u->t,
+			    "scsi_id: ignored: backstore %s has the NAA "
+			    "identifier %s that follows from it",
+			    other, naa);
+	else
+		json_object_set_new(u->store, "naa", json_string(naa));
+	return 0;
+}
+
 /* Returns whether the parameter is one that tgt has and iserd does not. */
 static bool is_ignored(const char *name)
 {
 	static const char *const names[] = {
-		"scsi_id",
-		"sense_format",
-		"lbppbe",
-		"la_lba",
-		"optimal_xfer_gran",
-		"optimal_xfer_len",
-		"thin_provisioning",
+		"sense_format",	     "lbppbe",		 "la_lba",
+		"optimal_xfer_gran", "optimal_xfer_len", "thin_provisioning",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -442,6 +482,8 @@ static int set_param(struct update *u, const struct tgtadm_param *p)
 		if (!strcmp(texts[i].name, p->name))
 			return set_text(u, texts[i].field, p->value,
 					texts[i].most);
+	if (!strcmp(p->name, "scsi_id"))
+		return set_id(u, p->value);
 	if (!strcmp(p->name, "removable"))
 		return set_removable(u, p->value);
 	if (!strcmp(p->name, "readonly"))

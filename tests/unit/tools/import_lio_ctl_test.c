@@ -127,8 +127,7 @@ static void test_lio_storage(void **state)
 	       "option osd_op_timeout: not carried over",
 	       "storage object v: left out: iserd does not have this handler of "
 	       "tcmu-runner (qcow)",
-	       "unknown plugin new",
-	       "a LUN without a path: left out: not an absolute path",
+	       "unknown plugin new", "a LUN: left out: it has no path",
 	       "without name or plugin", NULL);
 	expect("lio",
 	       "{\"storage_objects\":[{\"name\":\"r\",\"plugin\":\"ramdisk\","
@@ -139,6 +138,35 @@ static void test_lio_storage(void **state)
 #define FILEIO(name, dev, more)                                \
  "{\"name\":\"" name "\",\"plugin\":\"fileio\",\"dev\":\"" dev \
  "\",\"write_back\":true" more "}"
+
+/* The NAA identifier is that of the kernel, spc_gen_naa_6h_vendor_specific. */
+static void test_lio_identity(void **state)
+{
+	(void)state;
+	expect("lio",
+	       SO(",\"wwn\":\"f81d4fae-7dec-41d0-a765-00a0c91e6bf6\"") "}",
+	       "serial: f81d4fae-7dec-41d0-a765-00a0c91e6bf6, naa: "
+	       "\"6001405f81d4fae7dec41d0a76500a0c\"",
+	       NULL);
+	expect("lio", SO(",\"wwn\":\"log1\"") "}",
+	       "{store: /d, serial: log1, c", "fewer than 8 hexadecimal digits",
+	       "give naa: 60014051000000000000000000000000 to keep it", NULL);
+	expect("lio",
+	       SO(",\"wwn\":\"ABCDEF01\",\"company_id\":\"0xabcdef\"") "}",
+	       "naa: \"6abcdefabcdef0100000000000000000\"", NULL);
+	expect("lio", SO(",\"wwn\":\"AB\",\"company_id\":16777216") "}",
+	       "company_id 16777216 of /d: not carried over",
+	       "{store: /d, serial: AB, cache", NULL);
+	expect("lio",
+	       "{\"storage_objects\":[" FILEIO(
+		       "a", "/a",
+		       ",\"wwn\":\"12345678\"") "," FILEIO("b", "/b",
+							   ",\"wwn\":\"x12345678\"") "]}",
+	       "a: {store: /a, serial: \"12345678\", naa:",
+	       "b: {store: /b, serial: x12345678}",
+	       "of /b: not carried over: /a", NULL);
+}
+
 #define LUN(n, so) \
  "{\"index\":" n ",\"storage_object\":\"/backstores/fileio/" so "\"}"
 
@@ -635,6 +663,24 @@ static void test_ctl_luns(void **state)
 	       "LUN 5: left out: /a is LUN 0 of the same map", NULL);
 }
 
+static void test_ctl_identity(void **state)
+{
+	(void)state;
+	expect("ctl",
+	       "lun a { path /a\noption naa 0x5001000000000001\noption eui "
+	       "0025385a91b0326f }\nlun b { path /b\noption naa "
+	       "0x6001-405f-81d4-fae7dec41d0a\noption eui 0x1 }\nlun c { path "
+	       "/c\noption naa 0x4ee0ebaf06a1acbb\noption eui 0xg }\nlun d { "
+	       "path /d\noption eui 0 }\n",
+	       "naa: \"5001000000000001\", eui: \"0025385a91b0326f\"",
+	       "naa: \"6001405f81d4fae7dec41d0a00000000\", eui: "
+	       "\"1000000000000000\"",
+	       "{store: /c}", "{store: /d}",
+	       "NAA identifier 4ee0ebaf06a1acbb of /c: not carried over",
+	       "identifier g: not carried over: not up to 32", "eui 0 of /d",
+	       NULL);
+}
+
 static void test_ctl_globals(void **state)
 {
 	(void)state;
@@ -747,6 +793,7 @@ int main(void)
 		cmocka_unit_test(test_lio_access_is_not_relaxed),
 		cmocka_unit_test(test_lio_chap_of_an_acl),
 		cmocka_unit_test(test_lio_chap),
+		cmocka_unit_test(test_lio_identity),
 		cmocka_unit_test(test_lio_storage_twice),
 		cmocka_unit_test(test_lio_portals),
 		cmocka_unit_test(test_lio_parameters),
@@ -759,6 +806,7 @@ int main(void)
 		cmocka_unit_test(test_ctl_access),
 		cmocka_unit_test(test_ctl_portals),
 		cmocka_unit_test(test_ctl_luns),
+		cmocka_unit_test(test_ctl_identity),
 		cmocka_unit_test(test_ctl_globals),
 		cmocka_unit_test(test_ctl_addresses_are_kept),
 		cmocka_unit_test(test_ctl_redirects),

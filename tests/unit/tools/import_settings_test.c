@@ -132,6 +132,10 @@ static void test_fields(void **state)
 	assert_string_equal(cfg_store_prefix("rbd"), "rbd:");
 	assert_null(cfg_store_prefix("rb"));
 	assert_null(cfg_store_prefix(""));
+	assert_true(cfg_is_path("disk.img"));
+	assert_false(cfg_is_path("cd:/x"));
+	assert_string_equal(cfg_store_suffix("/a,key=b"), "key");
+	assert_null(cfg_store_suffix("/a,b=c"));
 }
 
 int main(void)

@@ -209,20 +209,25 @@ static void test_tgt_rights_are_kept(void **state)
 	       "auth-group: any", NULL);
 }
 
-/* A path that is not absolute may be another kind of store. */
-static void test_paths_are_absolute(void **state)
+/* A path must not become another kind of store. */
+static void test_paths_stay_paths(void **state)
 {
 	(void)state;
 	expect("tgt", TGT("backing-store ram:1G\nbacking-store nbd://x\n"),
-	       "F:2: ram:1G: left out: not an absolute path",
+	       "F:2: ram:1G: left out: iserd takes this for another kind",
 	       "F:3: nbd://x: left out", "luns: {}", NULL);
+	expect("tgt", TGT("backing-store \"/a,key=/b\"\n"),
+	       "/a,key=/b: left out: iserd takes ,key= in a path", NULL);
+	expect("tgt", TGT("backing-store disk.img\n"),
+	       "F:2: disk.img: a path in the working directory of the other",
+	       "{store: disk.img}", NULL);
 	expect("ctl",
-	       "lun a { path nbd://x }\nlun b { path x\ndevice-type cd }\n",
-	       "nbd://x: left out: not", "x: left out: not", NULL);
+	       "lun a { path nbd://x }\nlun b { path cd:\ndevice-type cd }\n",
+	       "nbd://x: left out", "cd:: left out", NULL);
 	expect("lio",
 	       "{\"storage_objects\":[{\"name\":\"d\",\"plugin\":\"fileio\","
 	       "\"dev\":\"null:1G\"}]}",
-	       "null:1G: left out: not an absolute path", NULL);
+	       "null:1G: left out", NULL);
 }
 
 static void test_tgt_types_of_stores(void **state)
@@ -385,7 +390,8 @@ static void test_tgt_other_directives(void **state)
 	       TGT("MaxConnections 2\nErrorRecoveryLevel 1\ncontroller_tid "
 		   "4\nscsi_id X\nfoo bar\nbacking-store /a\n"),
 	       "max-connections: 2\n", "tgt-id: 4\n",
-	       "daemon: {error-recovery-level: 1}\n", "F:5: " IQN ": scsi_id X",
+	       "daemon: {error-recovery-level: 1}\n",
+	       "F:5: NAA identifier of /a: not carried over",
 	       "F:6: " IQN ": foo:", NULL);
 	expect("tgt", TGT("MaxConnections 99\nbacking-store /a\n"),
 	       "F:2: MaxConnections 99: 16, the most", "max-connections: 16",
@@ -397,8 +403,8 @@ static void test_tgt_other_directives(void **state)
 	       NULL);
 	expect_notes("tgt",
 		     "default-driver iscsi\n" TGT(
-			     "driver iscsi\nallow-in-use yes\n"
-			     "backing-store /a\nHeaderDigest None\n"),
+			     "driver iscsi\nallow-in-use yes\nscsi_id "
+			     "12345678\nbacking-store /a\nHeaderDigest None\n"),
 		     0);
 }
 
@@ -465,6 +471,59 @@ static void test_identity_is_cut(void **state)
 	expect("tgt", TGT("backing-store /a\nvendor_id \xc3\xa4\n"),
 	       "{store: /a}", "F:2: vendor \xc3\xa4 of a: not carried over",
 	       NULL);
+}
+
+/* tgt makes an NAA identifier of the hexadecimal digits of scsi_id: as tgtd 1.0.85
+ * answers with these (VPD page 83h). */
+static void test_naa_of_tgt(void **state)
+{
+	static const char *const ids[][2] = {
+		{ "1", "keep it 60000000000000000000000000000001" },
+		{ "xyz", "keep it 60000000000000000000000000000000" },
+		{ "IET     00030001", "\"60000000000000000e00000000030001\"" },
+		{ "123456789abcdef0", "\"6000000000000000123456789abcdef0\"" },
+		{ "ABCDEFg1h2", "\"6000000000000000000000abcdef0102\"" },
+		{ "0123456789abcdef0123456789abcdef",
+		  "\"6123456789abcdef0123456789abcdef\"" },
+		{ "0123456789abcdef0123456789abcdef9876",
+		  "\"656789abcdef0123456789abcdef9876\"" },
+		{ "volume-11111111-2222-3333-4444-555555555555",
+		  "\"6e011111111022220333304444055555\"" },
+		{ "12345678901234567", "\"60000000000000012345678901234567\"" },
+	};
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		bool is_weak = ids[i][1][0] == 'k';
+
+		snprintf(text, sizeof(text),
+			 TGT("backing-store /a\nscsi_id \"%s\"\n"), ids[i][0]);
+		expect("tgt", text,
+		       is_weak ? "{store: /a}" : "{store: /a, naa: ",
+		       is_weak ? "digits, so that disks" : ids[i][1],
+		       is_weak ? ids[i][1] + 8 : "store", NULL);
+	}
+	expect("tgt", TGT("backing-store /a\nscsi_id xyz\n"),
+	       "identity of /a, and of other stores without scsi_id", NULL);
+	/* one scsi_id and scsi_sn of all stores */
+	expect("tgt",
+	       TGT("backing-store /a\nbacking-store /b\nscsi_id "
+		   "12345678\nscsi_sn S\n"),
+	       "a: {store: /a, serial: S, naa:", "b: {store: /b}",
+	       "of /b: not carried over: /a has it",
+	       "serial S of b: not carried over: a has it", NULL);
+}
+
+/* A SCSI device has its own names and cache. */
+static void test_identity_of_devices(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       TGT("backing-store /dev/sg1\nbs-type sg\nscsi_id 1\nvendor_id "
+		   "V\nwrite-cache off\n"),
+	       "sg1: {store: \"scsi:/dev/sg1\"}",
+	       "identity and cache are not carried over", NULL);
 }
 
 /* Names have at most 64 characters. */
@@ -587,7 +646,7 @@ int main(void)
 		cmocka_unit_test(test_tgt_lun_numbers),
 		cmocka_unit_test(test_tgt_options_of_stores),
 		cmocka_unit_test(test_tgt_rights_are_kept),
-		cmocka_unit_test(test_paths_are_absolute),
+		cmocka_unit_test(test_paths_stay_paths),
 		cmocka_unit_test(test_tgt_types_of_stores),
 		cmocka_unit_test(test_tgt_one_file_twice),
 		cmocka_unit_test(test_tgt_accounts),
@@ -600,6 +659,8 @@ int main(void)
 		cmocka_unit_test(test_target_names),
 		cmocka_unit_test(test_yaml_quotes),
 		cmocka_unit_test(test_identity_is_cut),
+		cmocka_unit_test(test_naa_of_tgt),
+		cmocka_unit_test(test_identity_of_devices),
 		cmocka_unit_test(test_names_are_short),
 		cmocka_unit_test(test_most_targets_and_stores),
 		cmocka_unit_test(test_secrets_are_written),

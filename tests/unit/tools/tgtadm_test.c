@@ -665,6 +665,33 @@ static void test_lun_update(void **state)
 	    "tgtadm: can't find the target\n");
 }
 
+/* tgt names a disk by the digits of scsi_id; two disks never get one name. */
+static void test_lun_identity(void **state)
+{
+	static const char id[] = "'store': '/d/a', 'naa': "
+				 "'60000000000000000000000012345678'";
+	char text[400];
+
+	(void)state;
+	config_begin(LUNS("'1': 'a', '2': 'b'",
+			  "'a': {'store': '/d/a'}, 'b': {'store': '/d/b'}"));
+	run("--op update --mode lu -t 1 -l 1 -P scsi_id=12345678",
+	    tgtadm_lun_update, "");
+	snprintf(text, sizeof(text),
+		 LUNS("'1': 'a', '2': 'b'",
+		      "'a': {%s}, 'b': {'store': '/d/b'}"),
+		 id);
+	check_config(text);
+	run("--op update --mode lu -t 1 -l 1 -P scsi_id=12345678",
+	    tgtadm_lun_update, "");
+	run("--op update --mode lu -t 1 -l 2 -P scsi_id=x12345678,scsi_id=lu1",
+	    tgtadm_lun_update, "");
+	check_config(text);
+	assert_int_equal(json_array_size(tgt.notes), 2);
+	run("--op update --mode lu -t 1 -l 2 -P scsi_id=", tgtadm_lun_update,
+	    "tgtadm: invalid request\n");
+}
+
 /* ---- accounts ---- */
 
 #define ACCOUNT(name) "{'user': '" name "', 'secret-file': '/s/" name "'}"
@@ -857,6 +884,7 @@ int main(void)
 		cmocka_unit_test(test_luns_of_ceph),
 		cmocka_unit_test(test_luns_share),
 		cmocka_unit_test(test_lun_update),
+		cmocka_unit_test(test_lun_identity),
 		cmocka_unit_test(test_accounts),
 		cmocka_unit_test(test_account_outgoing_alone),
 		cmocka_unit_test(test_account_of_others),
