@@ -439,6 +439,7 @@ static void take_model(struct change *c)
 		listen_set_limits(d, &to->limits);
 	c->m->options.start = d->model->options.start;
 	take_portals(c);
+	drain_forget(d, c->m);
 	if (d->changes.first)
 		cfg_model_free(d->model);
 	else
@@ -585,30 +586,35 @@ static void secrets_applied(void *arg)
 	service_reloaded(d);
 }
 
-/* Brings a directory with the secrets that the files have now into force. False:
- * secrets_applied is not called. */
-static bool reload_secrets(struct daemon *d, struct cfg_errors *e)
+bool apply_directory(struct daemon *d, struct cfg_errors *e,
+		     const struct tgt_apply_events *events)
 {
-	const struct tgt_apply_events events = { .done = secrets_applied,
-						 .arg = d };
 	struct unit **units = units_match(d, d->model);
 	struct tgt_directory *dir =
 		units ? directory_new(d, d->model, units, d->portals.all, e)
 		      : NULL;
-	int err = dir ? tgt_apply(d->target, dir, &events) : 0;
+	int err = dir ? tgt_apply(d->target, dir, events) : 0;
 
 	free(units);
 	if (err)
 		tgt_directory_free(dir);
-	if (err)
-		trace_emit(&d->log.trace, TRACE_RESOURCE,
-			   "SIGHUP: the CHAP secrets are unchanged: %s; "
-			   "repeat it",
-			   err_str(err));
-	else if (!dir)
-		trace_emit(&d->log.trace, TRACE_CONFIG,
-			   "SIGHUP: the CHAP secrets are unchanged");
+	if (err || (!dir && !e->n))
+		cfg_error(e, (struct cfg_place){ 0 }, "%s; repeat it",
+			  err_str(err ? err : ERR_NOMEM));
 	return dir && !err;
+}
+
+/* False: secrets_applied is not called. */
+static bool reload_secrets(struct daemon *d, struct cfg_errors *e)
+{
+	const struct tgt_apply_events events = { .done = secrets_applied,
+						 .arg = d };
+
+	if (apply_directory(d, e, &events))
+		return true;
+	trace_emit(&d->log.trace, TRACE_CONFIG,
+		   "SIGHUP: the CHAP secrets are unchanged");
+	return false;
 }
 
 static bool has_secrets(const struct cfg_model *m)

@@ -11,6 +11,7 @@
 #include "daemon/config/model.h"
 
 struct daemon;
+struct tgt_apply_events;
 struct unit;
 
 /* apply_model brings the configuration m into force, which belongs to the daemon
@@ -33,6 +34,10 @@ void apply_check_units(const struct daemon *d, const struct cfg_model *m,
 /* apply_load reads the file at path for apply_model. NULL: e has the errors. */
 struct cfg_model *apply_load(const struct daemon *d, const char *path,
 			     struct cfg_errors *e);
+/* apply_directory brings a new directory of the model in force into force, with the
+ * secrets that the files have now. False: e has the reason, and events are not called. */
+bool apply_directory(struct daemon *d, struct cfg_errors *e,
+		     const struct tgt_apply_events *events);
 /* apply_save replaces the file at path by the configuration in force, in one step
  * that survives a power loss. Returns 0 or -Exxx. */
 int apply_save(const struct daemon *d, const char *path);

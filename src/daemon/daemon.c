@@ -325,6 +325,7 @@ static void daemon_free(struct daemon *d)
 	handover_free(d->handover);
 	handover_free(d->inherited);
 	log_fini(&d->log);
+	drain_free(d);
 	cfg_model_free(d->changes.first);
 	cfg_model_free(d->model);
 	free(d);

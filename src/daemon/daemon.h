@@ -10,6 +10,7 @@
 
 #include "daemon/bufpool.h"
 #include "daemon/config/options.h"
+#include "daemon/drain.h"
 #include "daemon/gate.h"
 #include "daemon/log.h"
 #include "daemon/mailbox.h"
@@ -104,6 +105,7 @@ struct daemon {
 		struct change *now;	 /* in progress; NULL: none */
 		struct cfg_model *first; /* of the start, if no longer in
 					    force: options borrows from it */
+		struct drain drain;
 	} changes;
 	/* what the iserd before this one has handed over, until iserd serves;
 	 * NULL: nothing (takeover.h) */
@@ -124,6 +126,11 @@ struct daemon {
 	int exit_code;
 };
 
+/* daemon_is_ready returns whether d admits new sessions. */
+static inline bool daemon_is_ready(const struct daemon *d)
+{
+	return d->phase == DAEMON_SERVING && !d->changes.drain.all;
+}
 /* daemon_block_signals: SIGHUP, SIGUSR1 and SIGUSR2 do not end iserd from now
  * on; they stay pending until the loop reads them. First thing in main. */
 void daemon_block_signals(void);

@@ -229,6 +229,7 @@ static bool add_target(struct builder *b, const struct cfg_target *t)
 		.data_time = t->data_timeout * XTIME_S,
 		.max_connections = (uint16_t)t->max_connections,
 		.map = map,
+		.drains = drain_has(b->d, t->name),
 	};
 	int target = map ? tgt_target_add(b->dir, &cfg) : 0, err = target < 0;
 

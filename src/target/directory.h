@@ -111,6 +111,9 @@ struct tgt_target_config {
 	/* the LUN map of initiators for whom tgt_target_map gives no other,
 	 * counted (dev_map_get); NULL: every unit, by its number */
 	struct dev_map *map;
+	/* admits no new session (0301h); its sessions go on, with logins that
+	 * name their TSIH (RFC 7143 §6.3.5, §6.3.6) */
+	bool drains;
 };
 
 /* tgt_target_add adds a target that no portal group has yet. ERR_FORMAT: not an

@@ -57,6 +57,13 @@ static void tune_login(void *arg, const char *target_name,
 		t->prefer_digests = target->cfg.prefer_digests;
 }
 
+/* Returns whether the target admits no new session, which the login would begin. */
+static bool is_drained(const struct tgt_ruling *r,
+		       const struct iscsi_login_id *id)
+{
+	return r->target && r->target->cfg.drains && !id->tsih;
+}
+
 static void identify_login(void *arg, const struct iscsi_login_id *id,
 			   struct iscsi_login_verdict *v)
 {
@@ -80,6 +87,11 @@ static void identify_login(void *arg, const struct iscsi_login_id *id,
 		v->status = r.permanent ? ISCSI_LOGIN_MOVED_PERMANENTLY
 					: ISCSI_LOGIN_MOVED_TEMPORARILY;
 		snprintf(v->redirect, sizeof(v->redirect), "%s", r.redirect);
+		return;
+	}
+	if (is_drained(&r, id)) {
+		v->status = ISCSI_LOGIN_UNAVAILABLE;
+		v->why = "the target admits no new sessions (drain)";
 		return;
 	}
 	v->chap = l->proves = tgt_access_needs_chap(r.auth);
@@ -118,6 +130,8 @@ static uint16_t ask_again(const struct tgt_conn *c,
 
 	if (!r.status && !tgt_access_proven(r.auth, c->login->account))
 		return ISCSI_LOGIN_AUTH_FAILURE;
+	if (!r.status && is_drained(&r, id))
+		return ISCSI_LOGIN_UNAVAILABLE;
 	return r.status;
 }
 

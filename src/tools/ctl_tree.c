@@ -119,10 +119,11 @@ static void print_target(const json_t *t)
 	const char *alias = text_of(t, "alias");
 	size_t i;
 
-	print_line(2, "%s%s%s%s, auth group %s, portal groups %s",
+	print_line(2, "%s%s%s%s, auth group %s, portal groups %s%s",
 		   text_of(t, "name"), *alias ? " (" : "", alias,
 		   *alias ? ")" : "", text_of(t, "auth_group"),
-		   json_string_value(portals));
+		   json_string_value(portals),
+		   is_true(t, "drains") ? ", no new sessions (drain)" : "");
 	json_decref(portals);
 	print_luns(3, json_object_get(t, "luns"));
 	print_maps(json_object_get(t, "maps"));

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """iserctl NOUN VERB: changes of a live iserd, while a session that they do not concern stays."""
+import http.client
 import json
 import select
 import socket
 import subprocess
 import time
 
-from harness import ISER, ISERCTL, Daemon, Wire, main, patience, run, until
+from harness import ISER, ISERCTL, Daemon, Wire, main, patience, quiet_port, run, until
 from test_config import ALICE, IQN, Config, Configured
 
 A, B, C = IQN + "a", IQN + "b", IQN + "c"
@@ -369,6 +370,51 @@ targets:
         self.assertRegex(self.iserctl("status"), r"one +ram:1M +1048576 +-? *%sa/0, %sb/1/3" % (IQN, IQN))
         load.kill()
         self.assertIn("iserd ends: ", self.iserctl("shutdown"))
+
+    def test_drain(self):
+        """No new sessions at a target, or at all; sessions go on, and /readyz says so."""
+        port = quiet_port()
+        with open(self.write(self.FILE % (self.secret("alice", ALICE), IQN, IQN, IQN, IQN)), "r+") as f:
+            text = f.read().replace("daemon: {", "daemon: {metrics: '127.0.0.1:%d', " % port)
+            f.seek(0)
+            f.write(text)
+
+        class OfB(Configured):
+            target = IQN + "b"
+        d = OfB(self.path("iserd.yaml"), 2)
+        self.addCleanup(d.stop)
+
+        def ready():
+            c = http.client.HTTPConnection("127.0.0.1", port, timeout=patience(10))
+            c.request("GET", "/readyz")
+            return c.getresponse().status
+
+        def works(target):
+            url = d.urls[0].rsplit("/", 2)[0] + "/" + IQN + target + "/0"
+            done = run([ISER, "ping", "--count", "1", url.replace("://", "://alice%" + ALICE + "@") if target == "a" else url], check=False)
+            self.assertIn(done.returncode, (0, 5), done.text)
+            if done.returncode:
+                self.assertIn("Service unavailable", done.text)
+            return done.returncode == 0
+        w = Wire(d)
+        w.login()
+        self.assertEqual((works("a"), works("b"), ready()), (True, True, 200))
+        self.assertEqual(json.loads(self.iserctl("-j", "drain", IQN + "b")), {"all": False, "targets": [IQN + "b"]})
+        self.assertEqual((works("a"), works("b"), ready()), (True, False, 200))
+        self.assertIn("%sb, auth group any, portal groups front, no new sessions (drain)" % IQN, self.iserctl("tree"))
+        self.iserctl("apply")  # the configuration does not end it
+        self.iserctl("target", "set", IQN + "b", "alias=x")
+        self.assertFalse(works("b"))
+        self.iserctl("drain")
+        self.assertEqual((works("a"), works("b"), ready()), (False, False, 503))
+        self.assertTrue(json.loads(self.iserctl("-j", "status"))["drain"]["all"])
+        self.assertIn("all targets drain", self.iserctl("drain", IQN + "b", "state=off", status=1))
+        self.assertIn("did you mean %sb?" % IQN, self.iserctl("drain", IQN + "bb", status=1))
+        self.assertEqual(w.ask(bytes(16))[0], 2)  # the session goes on: UNIT ATTENTION
+        self.assertIn("login to %sb refused: 0301" % IQN, d.messages())
+        self.iserctl("drain", "state=off")
+        self.assertEqual((works("a"), works("b"), ready()), (True, True, 200))
+        w.close()
 
     def test_unknown_words(self):
         self.start(self.FILE % (self.secret("alice", ALICE), IQN, IQN, IQN, IQN), 2)

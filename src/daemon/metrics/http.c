@@ -229,7 +229,7 @@ static enum MHD_Result answer_request(struct http_request *q)
 	switch (q->state) {
 	case HTTP_NEW:
 		if (answer_static(&q->answer, q->kind,
-				  h->daemon->phase == DAEMON_SERVING))
+				  daemon_is_ready(h->daemon)))
 			return send_answer(q->conn, &q->answer);
 		q->state = HTTP_WAITING;
 		c = conn_of(q->conn);

@@ -182,18 +182,18 @@ json_t *numbers_json(const struct snapshot *s)
 	const struct tgt_worker_stats *w = &s->workers;
 
 	return json_pack(
-		"{s:s, s:f, s:b, s:i, s:o, s:o, s:i, s:o, s:o, s:O, s:i, s:o, "
+		"{s:s, s:f, s:b, s:b, s:i, s:o, s:o, s:i, s:o, s:o, s:O, s:i, s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o}",
 		"version", OPENISER_VERSION, "time",
 		(double)io_now(d->loops[0]) / XTIME_S, "ready",
-		(int)(d->phase == DAEMON_SERVING), "workers", (int)d->nworkers,
-		"process", process_json(s), "luns", units_json(s),
-		"luns_left_out", (int)s->left_out, "targets", targets_json(s),
-		"transports", transports_json(&s->traffic), "sessions",
-		s->sessions, "sessions_total", (int)s->nsessions, "admission",
-		status_admission(&s->daemon->gate), "logins_refused",
-		refused_json(w), "tasks", tasks_json(w), "rejects",
-		count_json(w->rejects), "task_management",
+		(int)daemon_is_ready(d), "draining", (int)d->changes.drain.all,
+		"workers", (int)d->nworkers, "process", process_json(s), "luns",
+		units_json(s), "luns_left_out", (int)s->left_out, "targets",
+		targets_json(s), "transports", transports_json(&s->traffic),
+		"sessions", s->sessions, "sessions_total", (int)s->nsessions,
+		"admission", status_admission(&s->daemon->gate),
+		"logins_refused", refused_json(w), "tasks", tasks_json(w),
+		"rejects", count_json(w->rejects), "task_management",
 		count_json(w->functions), "sessions_reinstated",
 		count_json(w->reinstated), "slow_commands",
 		count_json(w->slow));

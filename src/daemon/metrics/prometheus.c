@@ -48,8 +48,10 @@ static void write_process(struct expo *t, const struct snapshot *s)
 	family(t, "iserd_build_info", EXPO_GAUGE, "The version of iserd.");
 	EXPO_LABELS(t, "version", OPENISER_VERSION);
 	expo_count(t, 1);
-	gauge(t, "iserd_ready", s->daemon->phase == DAEMON_SERVING,
-	      "1 if iserd accepts connections.");
+	gauge(t, "iserd_ready", daemon_is_ready(s->daemon),
+	      "1 if iserd admits new sessions.");
+	gauge(t, "iserd_draining", s->daemon->changes.drain.all,
+	      "1 if no target admits new sessions (iserctl drain).");
 	gauge(t, "iserd_workers", s->daemon->nworkers,
 	      "Threads that serve connections.");
 	gauge(t, "process_start_time_seconds", p.start,
@@ -245,8 +247,20 @@ static void label_target(struct expo *t, const struct snapshot_target *g)
 		    "transport", g->transport);
 }
 
+/* Targets that drain are few, so others have no sample. */
+static void write_drain(struct expo *t, const struct drain *s)
+{
+	family(t, "iserd_target_draining", EXPO_GAUGE,
+	       "1 if the target admits no new sessions (iserctl drain).");
+	for (unsigned i = 0; i < s->n; i++) {
+		EXPO_LABELS(t, "target", s->targets[i]);
+		expo_count(t, 1);
+	}
+}
+
 static void write_targets(struct expo *t, const struct snapshot *s)
 {
+	write_drain(t, &s->daemon->changes.drain);
 	family(t, "iserd_target_sessions", EXPO_GAUGE, "Sessions.");
 	list_for_each(it, &s->targets) {
 		const struct snapshot_target *g =

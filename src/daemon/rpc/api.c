@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 
 const char *const rpc_no_yes[] = { "no", "yes", NULL };
+const char *const rpc_on_off[] = { "on", "off", NULL };
 const char *const rpc_group_states[] = { "optimized",	  "non-optimized",
 					 "standby",	  "unavailable",
 					 "transitioning", NULL };
@@ -98,6 +99,16 @@ static const struct rpc_method methods[] = {
 		{ .opt = { .name = "dry-run", .arg = "yes|no", .initial = "no",
 			   OPT_WORD(struct rpc_args, dry_run, rpc_no_yes),
 			   .help = "only says what would change" },
+		  .optional = true },
+	} },
+	{ "drain", "admits no new session, while the sessions go on", {
+		{ .opt = { .name = "target", .arg = "TARGET",
+			   OPT_TEXT(struct rpc_args, target),
+			   .help = "at this target; left out: at all" },
+		  .optional = true, .bare = true },
+		{ .opt = { .name = "state", .arg = "on|off", .initial = "on",
+			   OPT_WORD(struct rpc_args, off, rpc_on_off),
+			   .help = "off: admits new sessions again" },
 		  .optional = true },
 	} },
 	{ "groups", "target port groups (ALUA)" },

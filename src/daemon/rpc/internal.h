@@ -162,6 +162,9 @@ bool rpc_wait(const struct request *r);
 void rpc_wait_open(struct control *k);
 void rpc_wait_close(struct control *k);
 
+/* method_drain, of methods_drain.c, lets targets admit no new session, or ends that. */
+void method_drain(const struct request *r);
+
 /* methods of methods_group.c: target port groups (ALUA). */
 /* method_groups lists the groups. */
 void method_groups(const struct request *r);

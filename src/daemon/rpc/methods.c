@@ -392,6 +392,7 @@ static void call_method(const struct rpc_method *m, const struct request *r)
 		{ "save", method_save },
 		{ "config", method_config },
 		{ "patch", method_patch },
+		{ "drain", method_drain },
 		{ "groups", method_groups },
 		{ "group", method_group },
 		{ "port", method_port },

@@ -379,11 +379,22 @@ static json_t *offers_json(void)
 	return keys_json(&cfg.want);
 }
 
+json_t *status_drain(const struct daemon *d)
+{
+	const struct drain *s = &d->changes.drain;
+	json_t *targets = json_array();
+
+	for (unsigned i = 0; i < s->n; i++)
+		json_array_append_new(targets, json_string(s->targets[i]));
+	return json_pack("{s:b, s:o}", "all", (int)s->all, "targets", targets);
+}
+
 json_t *status_daemon(struct daemon *d, json_t *sessions)
 {
-	return json_pack("{s:s, s:o, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:o, s:o, s:s, s:i, s:s, s:o, s:o, s:o, s:o, "
+			 "s:o}",
 			 "version", OPENISER_VERSION, "targets",
-			 target_names(d), "io",
+			 target_names(d), "drain", status_drain(d), "io",
 			 io_backend_name(io_loop_backend(d->loops[0])),
 			 "workers", (int)d->nworkers, "log",
 			 trace_level_name(d->log.trace.level), "listen",

@@ -41,6 +41,8 @@ json_t *status_lun(const struct daemon *d, const struct dev_lu *lu,
 /* status_reservations is the result of "reservations". */
 json_t *status_reservations(const struct daemon *d);
 
+/* status_drain is the result of "drain": the targets that admit no new session. */
+json_t *status_drain(const struct daemon *d);
 /* status_targets is the result of "targets". */
 json_t *status_targets(const struct daemon *d);
 /* status_tree, of status_tree.c, is the result of "tree"; takes over sessions. */

@@ -95,9 +95,11 @@ static json_t *targets_json(const struct daemon *d, const json_t *sessions)
 
 		json_array_append_new(
 			all,
-			json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:o}", "name",
-				  t->name, "alias", status_shown(t->alias),
-				  "auth_group", t->auth_group, "portal_groups",
+			json_pack("{s:s, s:o, s:s, s:b, s:o, s:o, s:o, s:o}",
+				  "name", t->name, "alias",
+				  status_shown(t->alias), "auth_group",
+				  t->auth_group, "drains",
+				  (int)drain_has(d, t->name), "portal_groups",
 				  texts_json(&t->portal_groups), "luns",
 				  luns_json(d->model, &t->luns), "maps",
 				  maps_json(d->model, t), "sessions",

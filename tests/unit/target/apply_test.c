@@ -241,6 +241,41 @@ static void test_no_longer_permitted(void **state)
 	}
 }
 
+/* FIXTURE_SECOND, which admits new sessions or drains. */
+static struct tgt_directory *draining(bool drains)
+{
+	const struct tgt_target_config second = { .name = FIXTURE_SECOND,
+						  .drains = drains };
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
+
+	assert_int_equal(tgt_target_add(d, &second), 1);
+	assert_int_equal(tgt_target_portal_group(d, 1, 0), 0);
+	return d;
+}
+
+/* A target that drains refuses new sessions (RFC 7143 §11.13.5, 0301h); its sessions
+ * go on, also by another connection in place of a lost one (§6.3.4). */
+static void test_drain(void **state)
+{
+	const uint8_t isid[6] = { 0x80, 1, 2, 3, 4, 2 };
+	struct env *e = *state;
+	uint16_t tsih = ((struct tgt_conn *)e->q->dm.user)->session->tsih;
+	struct peer *late, *again = peer_new(e->r, 1);
+
+	apply(e, draining(true));
+	assert_int_equal(e->progress.settled, 1);
+	expect_untouched(e, e->p);
+	expect_untouched(e, e->q);
+	assert_int_equal(login_second(e, 0, 3, &late), ISCSI_LOGIN_UNAVAILABLE);
+	assert_int_equal(login_second(e, 1, 2, &late), ISCSI_LOGIN_UNAVAILABLE);
+	expect_untouched(e, e->q);
+	assert_int_equal(peer_login(again, SECOND_KEYS, sizeof(SECOND_KEYS),
+				    isid, tsih),
+			 0);
+	apply(e, draining(false));
+	assert_int_equal(login_second(e, 0, 3, &late), 0);
+}
+
 /* FIXTURE_SECOND requires CHAP by this account. */
 static struct tgt_directory *with_account(const char *name, const char *secret)
 {
@@ -409,6 +444,7 @@ int main(void)
 		CASE(test_removed_target_rfc7143_11_9_1),
 		CASE(test_asked_session_logs_out_rfc7143_11_14),
 		cmocka_unit_test(test_no_longer_permitted),
+		CASE(test_drain),
 		CASE(test_changed_secret_concerns_new_logins),
 		CASE(test_session_without_chap_ends_with_the_first_account),
 		CASE(test_discovery_session_ends),
