@@ -54,11 +54,21 @@ enum trace_event {
 	TRACE_EVENT_COUNT,
 };
 
+/* A value in the text of an event, for readers that are programs. */
+struct trace_field {
+	const char *name;
+	const char *text; /* NULL: value */
+	uint64_t value;
+};
+
 /* The subjects of an event, as far as they are known: NULL or "" is unknown.
  * The texts are borrowed; peers send the names. */
 struct trace_about {
 	const char *peer; /* "ADDRESS:PORT" of the connection */
 	const char *initiator, *target;
+	const char *backstore;
+	const struct trace_field *fields;
+	unsigned nfields;
 };
 
 /* A sink of events; its owner embeds it. */

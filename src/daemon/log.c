@@ -92,7 +92,7 @@ static void write_summary(const struct log *l, const struct loglimit_summary *s)
 		return;
 	snprintf(text, sizeof(text), "%u more lines suppressed from %s", s->n,
 		 s->name);
-	write_event(l, TRACE_CONN_LIMIT, &about, text, 0);
+	write_event(l, s->event, &about, text, 0);
 }
 
 static void write_due(struct log *l, xtime now)

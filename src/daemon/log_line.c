@@ -106,6 +106,16 @@ static void put_json(struct line *l, const struct log_record *r)
 	put_name(l, "peer", r->about.peer);
 	put_name(l, "initiator", r->about.initiator);
 	put_name(l, "target", r->about.target);
+	put_name(l, "backstore", r->about.backstore);
+	for (unsigned i = 0; i < r->about.nfields; i++) {
+		const struct trace_field *f = &r->about.fields[i];
+
+		if (f->text)
+			put_name(l, f->name, f->text);
+		else
+			put(l, ",\"%s\":%llu", f->name,
+			    (unsigned long long)f->value);
+	}
 	if (len)
 		put(l, ",\"clause\":\"%.*s\"", (int)len, clause);
 	if (r->dropped)

@@ -49,6 +49,7 @@ static void take_summary(struct loglimit *l, struct loglimit_peer *p,
 			 struct loglimit_summary *s)
 {
 	s->n = p->suppressed;
+	s->event = p->event;
 	memcpy(s->name, p->name, sizeof(s->name));
 	l->nsuppressed -= p->suppressed != 0;
 	p->suppressed = 0;
@@ -102,8 +103,11 @@ static bool peer_may(struct loglimit *l, struct loglimit_peer *p,
 	if (!may) {
 		if (p->suppressed++ == 0) {
 			p->first = now;
+			p->event = e;
 			l->nsuppressed++;
 		}
+		if (p->event != e)
+			p->event = TRACE_CONN_LIMIT;
 	}
 	return may;
 }

@@ -33,7 +33,8 @@ struct loglimit_peer {
 	xtime warn_full, notice_full; /* when the buckets are full again */
 	xtime used;
 	unsigned suppressed;
-	xtime first; /* time of the first one */
+	xtime first;		/* time of the first one */
+	enum trace_event event; /* of the suppressed ones, as in the summary */
 };
 
 struct loglimit {
@@ -48,6 +49,8 @@ struct loglimit {
 /* A line that summarizes suppressed lines. */
 struct loglimit_summary {
 	unsigned n; /* 0: none */
+	/* of all the lines; TRACE_CONN_LIMIT: there are several */
+	enum trace_event event;
 	char name[LOGLIMIT_NAME];
 };
 

@@ -21,6 +21,7 @@ static COLD void log_store_fault(const struct tgt_task *t)
 	const struct trace_about about = {
 		.initiator = t->session->id.initiator_name,
 		.target = t->session->id.target_name,
+		.backstore = lu ? dev_lu_name(lu) : NULL,
 	};
 
 	if (!lu || fault == DEV_STORE_SOUND)

@@ -169,27 +169,51 @@ void tgt_stats_begin(struct tgt_task *t)
 		t->arrived = cfg->clock(cfg->arg, w->index, false);
 }
 
+static COLD void log_slow(const struct tgt_task *t, xtime latency,
+			  uint8_t status)
+{
+	const uint64_t bytes = t->dev.edtl.in + t->dev.edtl.out;
+	const uint64_t ms = (uint64_t)(latency / XTIME_MS);
+	char opcode[4], end[4];
+	uint16_t lun = 0;
+	const struct trace_field fields[] = {
+		{ "lun", NULL, dev_lun_decode(t->dev.lun, &lun) ? 0 : lun },
+		{ "opcode", opcode, 0 },
+		{ "lba", NULL, t->dev.lba },
+		{ "bytes", NULL, bytes },
+		{ "milliseconds", NULL, ms },
+		{ "status", end, 0 },
+	};
+	struct trace_about about = tgt_conn_about(t->conn);
+
+	snprintf(opcode, sizeof(opcode), "%02x", t->dev.cdb[0]);
+	snprintf(end, sizeof(end), "%02x", status);
+	about.backstore = dev_lu_name(t->dev.lu);
+	about.fields = fields;
+	about.nfields = ARRAY_LEN(fields);
+	trace_emit_about(
+		t->session->worker->tgt->cfg.trace, TRACE_SLOW, &about,
+		"%s %s: backstore %s: command %s, LBA %llu, %llu bytes "
+		"took %llu ms and ended with status %s; %u commands in "
+		"progress",
+		t->conn->info.peer, tgt_conn_who(t->conn), about.backstore,
+		opcode, (unsigned long long)t->dev.lba,
+		(unsigned long long)bytes, (unsigned long long)ms, end,
+		t->session->tasks.used);
+}
+
 /* Logs a command that took long. */
 static COLD void check_slow(struct tgt_worker *w, const struct tgt_task *t,
 			    uint8_t status)
 {
 	const struct tgt_config *cfg = &w->tgt->cfg;
-	const struct tgt_session *s = t->session;
 	xtime latency = cfg->clock(cfg->arg, w->index, true) - t->arrived;
 
 	if (latency < w->settings.slow_time)
 		return;
 	w->stats.total.slow++;
 	if (t->conn)
-		conn_trace(
-			t->conn, TRACE_SLOW,
-			"backstore %s: command %02x, LBA %llu, %u bytes took %lld "
-			"ms and ended with status %02x; %u commands in "
-			"progress",
-			dev_lu_name(t->dev.lu), t->dev.cdb[0],
-			(unsigned long long)t->dev.lba,
-			t->dev.edtl.in + t->dev.edtl.out,
-			(long long)(latency / XTIME_MS), status, s->tasks.used);
+		log_slow(t, latency, status);
 }
 
 void tgt_worker_count(struct tgt_worker *w)

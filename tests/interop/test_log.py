@@ -24,8 +24,9 @@ def records(text):
         assert re.match(STAMP + "Z$", r["time"]), line
         assert r["level"] in LEVELS, line
         assert re.match("^[A-Z_]+$", r["event"]), line
-        assert set(r) <= {"time", "level", "event", "peer", "initiator", "target", "clause", "dropped", "text"}, line
-        assert all(isinstance(v, str) for k, v in r.items() if k != "dropped"), line
+        slow = {"lun", "opcode", "lba", "bytes", "milliseconds", "status"} if r["event"] == "SLOW" else set()
+        assert set(r) <= {"time", "level", "event", "peer", "initiator", "target", "backstore", "clause", "dropped", "text"} | slow, line
+        assert all(isinstance(v, str) for k, v in r.items() if k not in ("dropped", "lun", "lba", "bytes", "milliseconds")), line
         out.append(r)
     return out
 

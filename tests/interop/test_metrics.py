@@ -337,7 +337,7 @@ class Endpoint(unittest.TestCase):
         os.close(parent)
 
     def test_slow_command(self):
-        with Numbers("--slow-command", "50", "ram:8M") as d:
+        with Numbers("--slow-command", "50", "--log-format", "json", "ram:8M") as d:
             w = Wire(d)
             w.login()
             w.ready()
@@ -347,6 +347,9 @@ class Endpoint(unittest.TestCase):
             w.pdu(5, data=bytes(4096), itt=itt, rest=head[20:24] + bytes(24))
             self.assertEqual(w.recv()[1][3], 0)
             d.wait_for("backstore lun0: command 2a, LBA 0, 4096 bytes took 1")
+            slow = next(r for r in map(json.loads, d.messages().splitlines()) if r["event"] == "SLOW")
+            self.assertEqual([slow[k] for k in ("backstore", "lun", "opcode", "lba", "bytes", "status")], ["lun0", 0, "2a", 0, 4096, "00"])
+            self.assertGreaterEqual(slow["milliseconds"], 100)
             self.assertEqual(d.samples()["iserd_slow_commands_total"], 1)
             w.close()
 

@@ -201,6 +201,28 @@ static void test_longest_line(void **state)
 	json_decref(j);
 }
 
+/* Values in the text are members of JSON, too. */
+static void test_fields(void **state)
+{
+	static const struct trace_field fields[] = { { "opcode", "2a", 0 },
+						     { "lba", NULL, 7 } };
+	char out[LOG_LINE_MAX];
+	struct log_record r = record("disk: command 2a, LBA 7");
+	json_t *j;
+
+	(void)state;
+	r.about.backstore = "disk";
+	r.about.fields = fields;
+	r.about.nfields = 2;
+	j = json_loadb(out, log_line_write(out, LOG_JSON, &r), 0, NULL);
+	check_member(j, "backstore", "disk");
+	check_member(j, "opcode", "2a");
+	assert_int_equal(json_integer_value(json_object_get(j, "lba")), 7);
+	json_decref(j);
+	out[log_line_write(out, LOG_TEXT, &r)] = '\0';
+	assert_non_null(strstr(out, ": disk: command 2a, LBA 7\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_clause),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_longest_line),
+		cmocka_unit_test(test_fields),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,7 @@ static void test_summary_with_the_next_line(void **state)
 	f->now += XTIME_S;
 	assert_true(line(f, TRACE_PROTOCOL, "[2001:db8::1]:7 x"));
 	assert_int_equal(f->s.n, 7);
+	assert_int_equal(f->s.event, TRACE_PROTOCOL);
 	assert_string_equal(f->s.name, "[2001:db8::/64]");
 	assert_false(loglimit_due(&f->l, f->now + LOGLIMIT_SUMMARY, &f->s));
 	free(f);
@@ -101,6 +102,25 @@ static void test_summary_without_a_next_line(void **state)
 	assert_true(loglimit_due(&f->l, f->now + LOGLIMIT_SUMMARY, &f->s));
 	assert_int_equal(f->s.n, 3);
 	assert_false(loglimit_due(&f->l, f->now + LOGLIMIT_SUMMARY, &f->s));
+	free(f);
+}
+
+/* A summary has the event of its lines, if they have one. */
+static void test_summary_of_events(void **state)
+{
+	struct fixture *f = setup();
+
+	(void)state;
+	for (unsigned i = 0; i < LOGLIMIT_WARN_BURST + 3; i++)
+		line(f, TRACE_SLOW, "10.0.0.1:5 x");
+	assert_true(loglimit_due(&f->l, f->now + LOGLIMIT_SUMMARY, &f->s));
+	assert_int_equal(f->s.event, TRACE_SLOW);
+	assert_false(line(f, TRACE_SLOW, "10.0.0.1:5 x"));
+	assert_false(line(f, TRACE_PROTOCOL, "10.0.0.1:5 x"));
+	assert_false(line(f, TRACE_SLOW, "10.0.0.1:5 x"));
+	assert_true(loglimit_due(&f->l, f->now + LOGLIMIT_SUMMARY, &f->s));
+	assert_int_equal(f->s.n, 3);
+	assert_int_equal(f->s.event, TRACE_CONN_LIMIT);
 	free(f);
 }
 
@@ -178,6 +198,7 @@ int main(void)
 		cmocka_unit_test(test_flood_of_one_ipv6_prefix),
 		cmocka_unit_test(test_summary_with_the_next_line),
 		cmocka_unit_test(test_summary_without_a_next_line),
+		cmocka_unit_test(test_summary_of_events),
 		cmocka_unit_test(test_many_addresses),
 		cmocka_unit_test(test_limit_of_one_event),
 		cmocka_unit_test(test_lines_without_an_address),
