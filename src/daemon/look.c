@@ -312,10 +312,15 @@ static void look_directory(const struct look *l, const char *field,
 			  field, path);
 }
 
+/* iserd makes the directory of a socket. */
 static void look_socket(const struct look *l, const char *field,
 			const char *path)
 {
-	look_directory(l, field, path);
+	char folder[PATH_MAX] = "";
+
+	if (path)
+		folder_of(path, folder);
+	look_directory(l, field, folder);
 	if (path && strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		cfg_error(l->errors, place_of(daemon_node(l), field),
 			  "daemon: %s %.120s: longer than the path of a socket "

@@ -274,8 +274,8 @@ class Files(Config):
                 ("backstores:\n  b: {store: %s, key: /nowhere/key}\n" % made, 3, 4, "backstore b: ", "backstore b: key: /nowhere/key: there is no")):
             with self.subTest(text=text):
                 self.start_and_check(text, code, line, start, check)
-        for field, code, start, check in (("control: /nowhere/ctl", 1, "daemon: control /nowhere/ctl: No such file", "there is no such directory"),
-                                          ("metrics: /nowhere/sock", 4, "daemon: metrics /nowhere/sock: No such file", "there is no such directory"),
+        for field, code, start, check in (("control: /nowhere/a/ctl", 1, "daemon: control /nowhere/a/ctl: No such file", "there is no such directory"),
+                                          ("metrics: /nowhere/a/sock", 4, "daemon: metrics /nowhere/a/sock: No such file", "there is no such directory"),
                                           ("state: /nowhere/a/state", 3, "daemon: state /nowhere/a/state: No such file", "there is no such directory"),
                                           ("user: nosuch", 2, "daemon: user nosuch: not found", None)):
             path = self.path("daemon.yaml")

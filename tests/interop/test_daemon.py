@@ -3,6 +3,7 @@
 """iserd as a program: its output, its errors, its end."""
 import json
 import os
+import pwd
 import select
 import signal
 import socket
@@ -673,6 +674,28 @@ class Control(unittest.TestCase):
                     self.assertIn("path: missing", answer["error"]["message"])
                 else:
                     self.assertIn("result", answer)
+
+    def test_missing_directory_is_made(self):
+        """/run is empty after a start of the machine."""
+        self.path = os.path.join(self.dir.name, "run", "control")
+        with Daemon("--control", self.path, "ram:8M"):
+            self.ask("version")
+            folder = os.stat(os.path.dirname(self.path))
+            self.assertEqual((stat.S_IMODE(folder.st_mode), folder.st_uid), (0o750, os.geteuid()))
+        self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
+        far = os.path.join(self.dir.name, "no", "such", "control")
+        self.assertIn("--control %s: No such file or directory; make its directory first" % far,
+                      refused("--control", far, "ram:8M", status=1))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_made_directory_belongs_to_the_user(self):
+        """The user of --user removes the socket at the end."""
+        os.chmod(self.dir.name, 0o755)
+        self.path = os.path.join(self.dir.name, "run", "control")
+        with Daemon("--user", "nobody", "--control", self.path, "ram:8M"):
+            self.ask("version")
+            self.assertEqual(os.stat(os.path.dirname(self.path)).st_uid, pwd.getpwnam("nobody").pw_uid)
+        self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
 
     def test_stale_socket_is_replaced(self):
         with socket.socket(socket.AF_UNIX) as s:

@@ -374,7 +374,7 @@ int http_open(struct daemon *d)
 	h->check.fire = check_conns;
 	h->watch.fd = -1;
 	list_init(&h->conns.all);
-	err = http_listen(&h->listener, where);
+	err = http_listen(d, &h->listener, where);
 	if (err)
 		return err;
 	if (!start_mhd(h)) {

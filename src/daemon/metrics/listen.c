@@ -65,13 +65,14 @@ static int listen_tcp(struct http_listener *l, const char *where)
 }
 
 /* The group of iserd may read it, too: a proxy for example. */
-static int listen_unix(struct http_listener *l, const char *path)
+static int listen_unix(const struct daemon *d, struct http_listener *l,
+		       const char *path)
 {
 	if (strlen(path) >= sizeof(l->path)) {
 		say("--metrics %s: path too long", path);
 		return EXIT_USAGE;
 	}
-	l->fd = unix_socket_listen("--metrics", path, 0660);
+	l->fd = unix_socket_listen(d, "--metrics", path, 0660);
 	if (l->fd < 0)
 		return EXIT_NETWORK;
 	snprintf(l->path, sizeof(l->path), "%s", path);
@@ -79,10 +80,12 @@ static int listen_unix(struct http_listener *l, const char *path)
 	return 0;
 }
 
-int http_listen(struct http_listener *l, const char *where)
+int http_listen(const struct daemon *d, struct http_listener *l,
+		const char *where)
 {
 	*l = (struct http_listener){ .fd = -1 };
-	return where[0] == '/' ? listen_unix(l, where) : listen_tcp(l, where);
+	return where[0] == '/' ? listen_unix(d, l, where)
+			       : listen_tcp(l, where);
 }
 
 void http_unlisten(const struct http_listener *l)

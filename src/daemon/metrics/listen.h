@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+struct daemon;
+
 struct http_listener {
 	int fd;
 	bool is_loopback; /* a TCP address that only this machine reaches */
@@ -15,7 +17,8 @@ struct http_listener {
 /* http_listen binds *l to where, an address or an absolute path. Warns of an
  * address that other machines reach. Returns 0, or an exit code after a
  * message. The caller closes l->fd. */
-int http_listen(struct http_listener *l, const char *where);
+int http_listen(const struct daemon *d, struct http_listener *l,
+		const char *where);
 /* http_unlisten removes the Unix socket. */
 void http_unlisten(const struct http_listener *l);
 

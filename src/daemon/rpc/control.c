@@ -145,7 +145,7 @@ struct control *control_open(struct daemon *d, const char *path)
 	rpc_wait_open(k);
 	memcpy(k->path, path, strlen(path) + 1);
 	k->rest.fire = rest_over;
-	k->watch.fd = unix_socket_listen("--control", path, 0600);
+	k->watch.fd = unix_socket_listen(d, "--control", path, 0600);
 	k->watch.want = IO_IN;
 	k->watch.ready = control_ready;
 	if (k->watch.fd < 0 || io_watch_add(k->loop, &k->watch)) {
