@@ -58,13 +58,16 @@ static int refuse_open(struct opening *o, int err)
 	case -EPERM:
 		return refuse(
 			o, err,
-			"permission denied; run as a user with permission to %s it%s",
+			"permission denied; let the user that iserd runs as (uid %u) %s it%s",
+			geteuid(),
 			o->cfg->read_only ? "read" : "read and write",
 			o->cfg->read_only ? "" : ", or serve it read-only");
 	case -EROFS:
-		return refuse(o, err,
-			      "is on a read-only file system; serve it "
-			      "read-only");
+		return refuse(
+			o, err,
+			"is on a file system that is read-only for iserd; "
+			"add its directory to ReadWritePaths= of the "
+			"service, or serve it read-only");
 	case -EBUSY:
 		return refuse(o, err,
 			      "is in use by the system (mounted, or part of a "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* methods_config.c: the configuration: apply, dump and save. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,8 +157,11 @@ void method_save(const struct request *r)
 	if (!path)
 		return;
 	err = apply_save(request_daemon(r), path);
-	snprintf(why, sizeof(why), "%.300s: cannot be written: %s", path,
-		 strerror(-err));
+	snprintf(why, sizeof(why), "%.300s: cannot be written: %s%s", path,
+		 strerror(-err),
+		 err == -EACCES || err == -EROFS
+			 ? "; write there what iserctl dump prints"
+			 : "");
 	if (err)
 		client_error(r->client, r->id, RPC_BAD_PARAMS, why);
 	else
