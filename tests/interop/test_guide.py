@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the commands of docs/guide.md and docs/cluster.md.
+"""Runs the commands of docs/guide.md, docs/cluster.md and docs/production.md.
 
 A comment before a code block says what the test does with it: <!-- run --> runs it in a shell, with those of the same chapter;
 <!-- file PATH --> writes it to a file; <!-- output --> expects its lines in the output of the chapter so far. A block without such a comment is
 for another system, and the text before it must say "not run by the tests". Each chapter runs in an empty directory; nothing but the port is replaced.
+production.md as a whole runs as it is, in a copy of this machine with a small systemctl; make deb-test runs it under systemd.
 """
+import json
 import os
 import re
 import subprocess
@@ -15,6 +17,7 @@ import xml.dom.minidom
 from harness import Folder, ISER, ISERCTL, ISERD, ISER_TGTADM, main, need, patience, quiet_port
 
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+BUILD = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(ISER))))
 MODULES = os.path.dirname(os.path.dirname(os.path.realpath(ISERD)))
 KINDS = {"sh", "yaml", "text", "xml", "powershell"}
 # Before the commands of a chapter: a failed command ends the shell; a started iserd is ready before the next command, and one that was
@@ -35,6 +38,7 @@ ready() {
 
 
 PAGES = ("docs/guide.md", "docs/cluster.md")
+PRODUCTION = "docs/production.md"
 
 
 def guide(page=PAGES[0]):
@@ -42,9 +46,9 @@ def guide(page=PAGES[0]):
         return f.read()
 
 
-def all_blocks():
-    """The blocks of all pages."""
-    return (block for page in PAGES for block in blocks(guide(page)))
+def all_blocks(*more):
+    """The blocks of all pages with chapters."""
+    return (block for page in PAGES + more for block in blocks(guide(page)))
 
 
 def blocks(text):
@@ -73,7 +77,7 @@ def blocks(text):
 
 class Form(unittest.TestCase):
     def test_every_block_is_run_or_marked(self):
-        for mark, kind, before, content, chapter in all_blocks():
+        for mark, kind, before, content, chapter in all_blocks(PRODUCTION):
             with self.subTest(chapter, block=content[:60]):
                 self.assertIn(kind, KINDS)
                 if not mark:
@@ -88,7 +92,7 @@ class Form(unittest.TestCase):
             self.assertIn(link, chapters)
 
     def test_blocks_for_others_are_well_formed(self):
-        for mark, kind, _, content, _ in all_blocks():
+        for mark, kind, _, content, _ in all_blocks(PRODUCTION):
             if kind == "xml":
                 xml.dom.minidom.parseString(content)
             if kind == "sh":
@@ -169,9 +173,6 @@ class Chapter(Folder):
     def test_gateways(self):
         self.run_chapter("Try it on one machine")
 
-    def test_backup(self):
-        self.run_chapter("Backup")
-
     def test_moving(self):
         self.run_chapter("Moving from tgt, LIO or ctld")
 
@@ -181,6 +182,116 @@ class Chapter(Folder):
         for mark, _, _, _, chapter in all_blocks():
             if mark:
                 self.assertIn('run_chapter("%s")' % chapter, source)
+
+
+# Runs COMMANDS in a copy of this machine whose changes are lost: a layer above /, with a network and processes of its own. NEW is the
+# root of the copy.
+COPY = r"""
+set -eu
+mount -t overlay overlay -o "lowerdir=/,upperdir=$LAYER/upper,workdir=$LAYER/work" "$NEW"
+mount -t proc proc "$NEW/proc"
+mount --rbind /dev "$NEW/dev"
+ip link set lo up
+meson install -C "$BUILD" --no-rebuild --quiet --destdir "$NEW" > /dev/null
+install -m 755 "$LAYER/systemctl" "$NEW$PREFIX/sbin/systemctl"
+mkdir -p "$NEW/run/systemd/system"
+# the service cannot write to the rest of the system
+exec chroot "$NEW" bash -c 'systemd-sysusers "$PREFIX/lib/sysusers.d/iserd.conf"
+systemd-tmpfiles --create "$PREFIX/lib/tmpfiles.d/iserd.conf"
+export PATH="$PREFIX/sbin:$PREFIX/bin:$PATH"
+ln -sfn "$PREFIX/lib/openiser" /usr/lib/openiser
+exec bash "$0"' "$LAYER/commands"
+"""
+
+# The service in that copy: the command, the user and the writable directories of the unit.
+SYSTEMCTL = r"""#!/bin/bash
+set -eu
+unit=$(cat "$PREFIX/lib/systemd/system/iserd.service" /etc/systemd/system/iserd.service.d/*.conf 2> /dev/null || true)
+field() { sed -n "s/^$1=//p" <<< "$unit"; }
+main() { pgrep -n -x iserd; }
+start() {
+	mkdir -p /run/iserd
+	chown "$(field User):" /run/iserd
+	(
+		export DIRS="/run/$(field RuntimeDirectory) /var/lib/$(field StateDirectory) $(field ReadWritePaths)" START="$(field ExecStart)"
+		test "$(field ProtectSystem)" = strict
+		setsid unshare --mount sh -c 'for d in $DIRS; do mount --bind $d $d; done
+			mount -o remount,bind,ro /
+			exec setpriv --reuid iserd --regid iserd --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs $START' > /tmp/log 2>&1 &
+	)
+	for i in $(seq 300); do
+		! iserctl status > /dev/null 2>&1 || return 0
+		[ "$i" -lt 30 ] || pgrep -x iserd > /dev/null || break
+		sleep 0.1
+	done
+	cat /tmp/log >&2
+	return 1
+}
+stop() {
+	pkill -TERM -x iserd || true
+	while pgrep -x iserd > /dev/null; do sleep 0.1; done
+}
+case "$*" in
+"enable --now iserd" | "start iserd") start ;;
+"restart iserd") stop; start ;;
+"stop iserd") stop ;;
+"reload iserd") kill -HUP "$(main)" ;;
+"daemon-reload") ;;
+"--quiet is-active iserd.service") main > /dev/null ;;
+"kill --signal=USR2 --kill-who=main iserd.service") kill -USR2 "$(main)" ;;
+"show --property=MainPID --value iserd.service") main ;;
+*) echo "systemctl: $*?" >&2; exit 1 ;;
+esac
+"""
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root")
+class Production(Folder):
+    """The page about the service, without systemd."""
+
+    def run_in_copy(self, commands):
+        self.dir = os.path.realpath(self.dir)
+        for folder in ("upper", "work", "new"):
+            os.mkdir(self.path(folder))
+        for name, text in (("systemctl", SYSTEMCTL), ("commands", "set -eu -o pipefail\ntrap 'echo \"failed: $BASH_COMMAND\" >&2' ERR\n" + commands)):
+            with open(self.path(name), "w") as f:
+                f.write(text)
+        with open(os.path.join(BUILD, "meson-info/intro-buildoptions.json")) as f:
+            prefix = next(o["value"] for o in json.load(f) if o["name"] == "prefix")
+        env = dict(os.environ, LAYER=self.dir, NEW=self.path("new"), BUILD=BUILD, PREFIX=prefix, LD_LIBRARY_PATH=os.path.join(BUILD, "src/lib"))
+        done = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "-c", COPY], env=env,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=patience(120))
+        text = done.stdout.decode(errors="replace")
+        if "mount:" in text and "overlay" in text:
+            self.skipTest("no overlayfs: " + text[-200:])
+        return done.returncode, text
+
+    @need("unshare", "meson", "systemd-sysusers", "systemd-tmpfiles", "runuser", "pgrep")
+    def test_page(self):
+        script, expected = "", []
+        for mark, _, _, content, _ in blocks(guide(PRODUCTION)):
+            if mark == "run":
+                script += content
+            elif mark == "output":
+                expected += content.splitlines()
+            elif mark:
+                script += "cat > %s << 'end of file'\n%send of file\n" % (mark[5:], content)
+        status, text = self.run_in_copy(script)
+        self.assertEqual(status, 0, text[-3000:])
+        for line in expected:
+            self.assertIn(line, text)
+
+    @need("unshare", "meson", "systemd-sysusers", "systemd-tmpfiles", "runuser", "pgrep")
+    def test_images_elsewhere_need_a_drop_in(self):
+        """The message names what is missing."""
+        status, text = self.run_in_copy(r"""
+install -d -o iserd /srv/iscsi
+install -o iserd /dev/null /srv/iscsi/disk.img
+truncate -s 1M /srv/iscsi/disk.img
+printf 'version: 1\ndaemon: {control: /run/iserd/control}\nbackstores: {d: {store: /srv/iscsi/disk.img}}\n' > /etc/iserd/iserd.yaml
+systemctl start iserd""")
+        self.assertEqual(status, 1, text[-3000:])
+        self.assertIn("/srv/iscsi/disk.img: is on a file system that is read-only for iserd; add its directory to ReadWritePaths= of the service", text)
 
 
 if __name__ == "__main__":
