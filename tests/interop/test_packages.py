@@ -69,10 +69,13 @@ class Unit(unittest.TestCase):
 
 class Examples(unittest.TestCase):
     def check(self, text):
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
-            f.write(text)
-            f.flush()
-            return run([ISERCTL, "check", f.name], check=False)
+        """Checks a configuration where the directory of the images is another one, which has the image."""
+        with tempfile.TemporaryDirectory() as d:
+            open(os.path.join(d, "disk.img"), "w").close()
+            path = os.path.join(d, "iserd.yaml")
+            with open(path, "w") as f:
+                f.write(text.replace("/var/lib/iserd", d))
+            return run([ISERCTL, "check", path], check=False)
 
     def test_configuration(self):
         done = self.check(read("iserd.yaml"))
