@@ -78,8 +78,14 @@ static int fill_auth(struct builder *b, const struct cfg_auth *g,
 {
 	int err = 0;
 
-	for (unsigned i = 0; i < g->accounts.n && !err; i++)
+	for (unsigned i = 0; i < g->accounts.n && !err; i++) {
+		const struct cfg_texts *names = &g->accounts.v[i].names;
+
 		err = add_account(b, group, &g->accounts.v[i], false);
+		for (unsigned k = 0; k < names->n && !err; k++)
+			err = tgt_auth_group_account_initiator(b->dir, group,
+							       names->v[k]);
+	}
 	if (!err && g->mutual.n)
 		err = add_account(b, group, g->mutual.v, true);
 	for (unsigned i = 0; i < g->names.n && !err; i++)
@@ -183,11 +189,14 @@ static bool add_maps(struct builder *b, const struct cfg_target *t,
 	for (unsigned i = 0; i < t->maps.n; i++) {
 		const struct cfg_map *c = &t->maps.v[i];
 		struct dev_map *map = new_map(b, &c->head, &c->luns);
-		int err = 0;
+		const struct tgt_map_config cfg = {
+			.initiators = c->names.v,
+			.ninitiators = c->names.n,
+			.account = c->account,
+			.map = map,
+		};
+		int err = map ? tgt_target_map(b->dir, target, &cfg) : 0;
 
-		if (map)
-			err = tgt_target_map(b->dir, target, c->names.v,
-					     c->names.n, map);
 		dev_map_put(map);
 		if (!map)
 			return false;

@@ -51,6 +51,21 @@ static bool address_admitted(const struct tgt_auth_group *g,
 	return g->naddresses == 0;
 }
 
+static bool account_fits(const struct tgt_account *a, const char *initiator)
+{
+	return a->initiators.n == 0 || one_matches(&a->initiators, initiator);
+}
+
+/* Whether the group has an account for the initiator, or needs none. */
+static bool has_account(const struct tgt_auth_group *g, const char *initiator)
+{
+	list_for_each(it, &g->accounts)
+		if (account_fits(list_entry(it, struct tgt_account, link),
+				 initiator))
+			return true;
+	return list_empty(&g->accounts);
+}
+
 /* The status of a login at which only this group decides. */
 static uint16_t ask_group(const struct tgt_auth_group *g,
 			  const struct tgt_visitor *v, const char **why)
@@ -61,6 +76,8 @@ static uint16_t ask_group(const struct tgt_auth_group *g,
 		*why = "its auth group does not admit this initiator name";
 	else if (!address_admitted(g, v->address))
 		*why = "its auth group does not admit this address";
+	else if (!has_account(g, v->initiator))
+		*why = "its auth group has no account for this initiator name";
 	else
 		return ISCSI_LOGIN_SUCCESS;
 	return ISCSI_LOGIN_FORBIDDEN;
@@ -104,10 +121,17 @@ uint16_t tgt_access_discovery(const struct tgt_directory *d,
 	return ask_group(tgt_access_auth(d, v, NULL), v, why);
 }
 
-static struct dev_map *map_of(const struct tgt_target *t, const char *initiator)
+static bool mask_fits(const struct tgt_mask *m, const struct tgt_visitor *v)
+{
+	return one_matches(&m->initiators, v->initiator) &&
+	       (!m->account || strcmp(m->account, v->account) == 0);
+}
+
+static struct dev_map *map_of(const struct tgt_target *t,
+			      const struct tgt_visitor *v)
 {
 	for (unsigned i = 0; i < t->nmasks; i++)
-		if (one_matches(&t->masks[i].initiators, initiator))
+		if (mask_fits(&t->masks[i], v))
 			return t->masks[i].map;
 	return t->cfg.map;
 }
@@ -154,7 +178,7 @@ struct tgt_ruling tgt_access_ask(const struct tgt_directory *d,
 	if (!r.target)
 		return r;
 	r.port = tgt_target_port(d, r.target, v->portal_group);
-	r.map = map_of(r.target, v->initiator);
+	r.map = map_of(r.target, v);
 	find_redirect(&r, v->initiator);
 	return r;
 }
@@ -179,21 +203,25 @@ bool tgt_access_needs_chap(const struct tgt_auth_group *g)
 }
 
 const struct iscsi_chap_secret *
-tgt_access_account(const struct tgt_auth_group *g, const char *name)
+tgt_access_account(const struct tgt_auth_group *g, const char *name,
+		   const char *initiator)
 {
 	const struct iscsi_chap_secret *found = NULL;
 
 	list_for_each(it, &g->accounts) {
 		const struct tgt_account *a =
 			list_entry(it, struct tgt_account, link);
+		bool fits = account_fits(a, initiator);
 
-		if (strcmp(a->secret.name, name) == 0)
+		if (strcmp(a->secret.name, name) == 0 && fits)
 			found = &a->secret;
 	}
 	return found;
 }
 
-bool tgt_access_proven(const struct tgt_auth_group *g, const char *account)
+bool tgt_access_proven(const struct tgt_auth_group *g,
+		       const struct tgt_visitor *v)
 {
-	return !tgt_access_needs_chap(g) || tgt_access_account(g, account);
+	return !tgt_access_needs_chap(g) ||
+	       tgt_access_account(g, v->account, v->initiator);
 }

@@ -8,9 +8,11 @@
 
 #include "target/entries.h"
 
-/* An initiator, as the target knows it before it proves a secret. */
+/* An initiator, as the target knows it. */
 struct tgt_visitor {
-	const char *initiator;	/* its name, from iscsi_name_prepare */
+	const char *initiator; /* its name, from iscsi_name_prepare */
+	/* the account of CHAP that it has proven; "": none, or not yet */
+	const char *account;
 	const uint8_t *address; /* 16 bytes; IPv4: ::ffff:a.b.c.d */
 	unsigned portal_group;	/* tag: through which its connection came */
 };
@@ -55,12 +57,14 @@ const struct tgt_auth_group *tgt_access_auth(const struct tgt_directory *d,
 					     const struct tgt_target *t);
 /* tgt_access_needs_chap returns whether the group has accounts. */
 bool tgt_access_needs_chap(const struct tgt_auth_group *g);
-/* tgt_access_account returns the secret of the account with this name, or NULL.
- * The time does not depend on which of the accounts it is. */
+/* tgt_access_account returns the secret of the account with this name, if this initiator
+ * may use it, or NULL. The time does not depend on which of the accounts it is. */
 const struct iscsi_chap_secret *
-tgt_access_account(const struct tgt_auth_group *g, const char *name);
-/* tgt_access_proven returns whether a session that logged in by this account of CHAP
- * (empty: without CHAP) is permitted by the group. */
-bool tgt_access_proven(const struct tgt_auth_group *g, const char *account);
+tgt_access_account(const struct tgt_auth_group *g, const char *name,
+		   const char *initiator);
+/* tgt_access_proven returns whether the group permits a session of v, by its account or
+ * without CHAP. */
+bool tgt_access_proven(const struct tgt_auth_group *g,
+		       const struct tgt_visitor *v);
 
 #endif

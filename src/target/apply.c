@@ -110,7 +110,7 @@ static struct tgt_ruling ask(const struct tgt_conn *c)
 	struct tgt_ruling r = tgt_access_ask(c->worker->directory, &v,
 					     s->node ? s->node->name : NULL);
 
-	if (!r.status && !tgt_access_proven(r.auth, s->login.account))
+	if (!r.status && !tgt_access_proven(r.auth, &v))
 		r.why = "its auth group has no account by which it logged in";
 	return r;
 }

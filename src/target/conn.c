@@ -6,9 +6,12 @@
 struct tgt_visitor tgt_conn_visitor(const struct tgt_conn *c,
 				    const struct iscsi_login_id *id)
 {
-	return (struct tgt_visitor){ .initiator = id->initiator_name,
-				     .address = c->info.address,
-				     .portal_group = c->info.portal_group };
+	return (struct tgt_visitor){
+		.initiator = id->initiator_name,
+		.account = c->session ? c->session->login.account : "",
+		.address = c->info.address,
+		.portal_group = c->info.portal_group
+	};
 }
 
 const char *tgt_conn_who(const struct tgt_conn *c)

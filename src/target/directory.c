@@ -101,19 +101,20 @@ static char *copy_text(const char *text)
 
 /* ---- auth groups ---- */
 
-static void free_account(struct tgt_account *a)
-{
-	if (!a)
-		return;
-	explicit_bzero(a, sizeof(*a));
-	free(a);
-}
-
 static void free_patterns(struct tgt_patterns *p)
 {
 	for (unsigned i = 0; i < p->n; i++)
 		free(p->list[i]);
 	free(p->list);
+}
+
+static void free_account(struct tgt_account *a)
+{
+	if (!a)
+		return;
+	free_patterns(&a->initiators);
+	explicit_bzero(a, sizeof(*a));
+	free(a);
 }
 
 static int add_pattern(struct tgt_directory *d, struct tgt_patterns *p,
@@ -201,7 +202,7 @@ static int check_account(struct tgt_directory *d,
 
 static struct tgt_account *new_account(const struct iscsi_chap_secret *s)
 {
-	struct tgt_account *a = malloc(sizeof(*a));
+	struct tgt_account *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
@@ -227,6 +228,20 @@ int tgt_auth_group_account(struct tgt_directory *d, unsigned group,
 		return fail_nomem(d);
 	list_push_back(&g->accounts, &a->link);
 	return 0;
+}
+
+int tgt_auth_group_account_initiator(struct tgt_directory *d, unsigned group,
+				     const char *pattern)
+{
+	struct tgt_auth_group *g = own_group(d, group);
+
+	if (!g || list_empty(&g->accounts))
+		return ERR_NOT_FOUND;
+	return add_pattern(d,
+			   &list_entry(g->accounts.prev, struct tgt_account,
+				       link)
+				    ->initiators,
+			   pattern);
 }
 
 int tgt_auth_group_mutual(struct tgt_directory *d, unsigned group,
@@ -346,6 +361,7 @@ int tgt_portal_group_address(struct tgt_directory *d, unsigned group,
 static void free_mask(struct tgt_mask *m)
 {
 	free_patterns(&m->initiators);
+	free(m->account);
 	dev_map_put(m->map);
 }
 
@@ -452,8 +468,7 @@ int tgt_target_portal_group(struct tgt_directory *d, unsigned index,
 }
 
 int tgt_target_map(struct tgt_directory *d, unsigned index,
-		   const char *const initiators[], unsigned n,
-		   struct dev_map *map)
+		   const struct tgt_map_config *cfg)
 {
 	struct tgt_target *t = target(d, index);
 	struct tgt_mask m = { .map = NULL };
@@ -461,15 +476,17 @@ int tgt_target_map(struct tgt_directory *d, unsigned index,
 
 	if (!t)
 		return ERR_NOT_FOUND;
-	for (unsigned i = 0; i < n && !err; i++)
-		err = add_pattern(d, &m.initiators, initiators[i]);
-	if (!err && !MAKE_ROOM(t->masks, t->nmasks))
+	for (unsigned i = 0; i < cfg->ninitiators && !err; i++)
+		err = add_pattern(d, &m.initiators, cfg->initiators[i]);
+	m.account = !err && cfg->account ? copy_text(cfg->account) : NULL;
+	if (!err &&
+	    ((cfg->account && !m.account) || !MAKE_ROOM(t->masks, t->nmasks)))
 		err = fail_nomem(d);
 	if (err) {
 		free_mask(&m);
 		return err;
 	}
-	m.map = dev_map_get(map);
+	m.map = dev_map_get(cfg->map);
 	t->masks[t->nmasks++] = m;
 	return 0;
 }

@@ -52,6 +52,11 @@ int tgt_auth_group_add(struct tgt_directory *d);
  * ERR_FORMAT: the name or the secret is empty. */
 int tgt_auth_group_account(struct tgt_directory *d, unsigned group,
 			   const struct iscsi_chap_secret *account);
+/* tgt_auth_group_account_initiator binds the account that was added last to initiators
+ * whose name matches this pattern or another one of the account. ERR_FORMAT: no
+ * initiator has such a name; ERR_NOT_FOUND: the group has no account. */
+int tgt_auth_group_account_initiator(struct tgt_directory *d, unsigned group,
+				     const char *pattern);
 /* tgt_auth_group_mutual sets the account (copied) by which the target proves
  * itself where the initiator requires that. ERR_BUSY: the group has one;
  * ERR_FORMAT: as above, or an account of the group has the same secret
@@ -126,12 +131,20 @@ int tgt_target_add(struct tgt_directory *d,
 int tgt_target_portal_group(struct tgt_directory *d, unsigned target,
 			    unsigned portal_group);
 
-/* tgt_target_map gives another LUN map (counted; NULL: every unit, by its number) to
- * initiators whose name matches one of n patterns (iscsi_pattern_prepare). The first
- * map of the target that fits applies. ERR_FORMAT: no initiator has such a name. */
+/* What certain initiators see of a target. */
+struct tgt_map_config {
+	/* patterns of their names (iscsi_pattern_prepare), 1 at least */
+	const char *const *initiators;
+	unsigned ninitiators;
+	/* the account of CHAP by which they log in; NULL: any, or without CHAP */
+	const char *account;
+	struct dev_map *map; /* counted; NULL: every unit, by its number */
+};
+
+/* tgt_target_map gives certain initiators another LUN map. The first map of the target
+ * that fits applies. *cfg is copied. ERR_FORMAT: no initiator has such a name. */
 int tgt_target_map(struct tgt_directory *d, unsigned target,
-		   const char *const initiators[], unsigned n,
-		   struct dev_map *map);
+		   const struct tgt_map_config *cfg);
 
 /* Where initiators find a target instead of here (RFC 7143 §11.13.5). */
 struct tgt_redirect_config {

@@ -35,20 +35,21 @@ void tgt_names_fini(struct tgt_names *t);
 
 /* ---- entries ---- */
 
+/* A list of patterns, which it owns. */
+struct tgt_patterns {
+	char **list;
+	unsigned n;
+};
+
 struct tgt_account {
 	struct list link; /* tgt_auth_group.accounts */
 	struct iscsi_chap_secret secret;
+	struct tgt_patterns initiators; /* none: every name */
 };
 
 struct tgt_prefix {
 	uint8_t address[16];
 	unsigned bits;
-};
-
-/* A list of patterns, which it owns. */
-struct tgt_patterns {
-	char **list;
-	unsigned n;
 };
 
 struct tgt_auth_group {
@@ -76,6 +77,7 @@ struct tgt_port {
 /* The LUN map of some initiators. */
 struct tgt_mask {
 	struct tgt_patterns initiators;
+	char *account;	     /* of CHAP; NULL: any, or none */
 	struct dev_map *map; /* counted */
 };
 

@@ -28,10 +28,21 @@ struct tgt_login {
 
 /* ---- questions of the engine ---- */
 
+/* The initiator of a login. It has proven its account when the security stage is over,
+ * before which only a name that CHAP checks next may be there. */
+static struct tgt_visitor visitor(const struct tgt_conn *c,
+				  const struct iscsi_login_id *id)
+{
+	struct tgt_visitor v = tgt_conn_visitor(c, id);
+
+	v.account = c->login->account;
+	return v;
+}
+
 static struct tgt_ruling ask_directory(const struct tgt_conn *c,
 				       const struct iscsi_login_id *id)
 {
-	const struct tgt_visitor v = tgt_conn_visitor(c, id);
+	const struct tgt_visitor v = visitor(c, id);
 
 	return tgt_access_ask(c->worker->directory, &v,
 			      id->discovery ? NULL : id->target_name);
@@ -114,11 +125,12 @@ static void identify_login(void *arg, const struct iscsi_login_id *id,
 static const struct iscsi_chap_secret *find_secret(void *arg, const char *name)
 {
 	const struct tgt_conn *c = arg;
-	const struct tgt_ruling r =
-		ask_directory(c, iscsi_login_id(c->login->engine));
+	const struct iscsi_login_id *id = iscsi_login_id(c->login->engine);
+	const struct tgt_ruling r = ask_directory(c, id);
 
-	snprintf(c->login->account, sizeof(c->login->account), "%s", name);
-	return r.status ? NULL : tgt_access_account(r.auth, name);
+	strcpy(c->login->account, name); /* as long as CHAP_N may be */
+	return r.status ? NULL
+			: tgt_access_account(r.auth, name, id->initiator_name);
 }
 
 /* Asks again: another directory may have come into force since the login
@@ -127,8 +139,9 @@ static uint16_t ask_again(const struct tgt_conn *c,
 			  const struct iscsi_login_id *id)
 {
 	const struct tgt_ruling r = ask_directory(c, id);
+	const struct tgt_visitor v = visitor(c, id);
 
-	if (!r.status && !tgt_access_proven(r.auth, c->login->account))
+	if (!r.status && !tgt_access_proven(r.auth, &v))
 		return ISCSI_LOGIN_AUTH_FAILURE;
 	if (!r.status && is_drained(&r, id))
 		return ISCSI_LOGIN_UNAVAILABLE;

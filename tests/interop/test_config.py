@@ -137,6 +137,37 @@ class Redirects(Config):
             self.assertIn(said, done.text)
 
 
+class Bound(Config):
+    """Accounts of certain initiators, and maps of certain accounts."""
+
+    def login(self, d, name, user, secret, sizes):
+        """sizes: those of the units that the initiator sees; None: the login fails."""
+        url = "iscsi://%s%%%s@%s" % (user, secret, d.portal)
+        done = run([ISER, "ls", "--json", "-i", IQN + name, url], check=False)
+        self.assertEqual(done.returncode == 0, sizes is not None, done.text)
+        if sizes is not None:
+            self.assertEqual([u["bytes"] >> 20 for u in json.loads(done.text)[0]["units"]], sizes, done.text)
+
+    def test_accounts_and_maps(self):
+        text = ("backstores: {a: {store: \"ram:1M\"}, b: {store: \"ram:2M\"}}\nportal-groups: {p: {listen: \"127.0.0.1:0\", discovery-auth: g}}\n"
+                "auth-groups:\n  g:\n    accounts:\n"
+                "    - {user: alice, secret-file: %s, initiators: [%sA*]}\n    - {user: bob, secret-file: %s%%s}\ntargets:\n"
+                "  %sdisk: {auth-group: g, portal-groups: [p], luns: {0: a}, maps: [{initiators: \"*\", account: bob, luns: {0: b}}]}\n" % (
+                    self.secret("alice", ALICE), IQN, self.secret("bob", BOB), IQN))
+        d = self.start(text % "", 1)
+        for name, sizes in (("a1", [1]), ("A2", [1]), ("b1", None)):
+            self.login(d, name, "alice", ALICE, sizes)
+            self.login(d, name, "bob", BOB, [2])
+        # bound while iserd runs: a session of another initiator ends
+        self.iserctl("auth", "set", "g", "accounts-={user: bob, secret-file: %s}" % self.path("bob"),
+                     "accounts+={user: bob, secret-file: %s, initiators: %sb*}" % (self.path("bob"), IQN))
+        self.login(d, "a1", "bob", BOB, None)
+        self.login(d, "b1", "bob", BOB, [2])
+        self.login(d, "c1", "bob", BOB, None)
+        self.assertIn("no account for this initiator name", d.messages())
+        self.assertIn("no account of the target's auth group", self.iserctl("map", "set", IQN + "disk/1", "account=carol", status=1))
+
+
 class Algorithms(Config):
     """auth-groups.NAME.algorithms and the URL key auth (RFC 7143 §12.1.3)."""
 

@@ -39,6 +39,8 @@ struct cfg_texts {
 struct cfg_account {
 	struct cfg_head head;
 	const char *user, *secret_file;
+	struct cfg_texts initiators; /* with wildcards; none: every name */
+	struct cfg_texts names;	     /* resolved: in the form of RFC 3722 */
 };
 
 /* An address with the number of its leading bits that count; IPv4 mapped. */
@@ -122,6 +124,7 @@ struct cfg_luns {
 struct cfg_map {
 	struct cfg_head head;
 	struct cfg_texts initiators; /* names, wildcards, initiator groups */
+	const char *account;	     /* of CHAP; NULL: any, or none */
 	struct cfg_luns luns;
 	struct cfg_texts names; /* resolved: the groups written out */
 };

@@ -288,6 +288,7 @@ static void check_accounts(struct checker *c, struct cfg_auth *g)
 		set_object(c, &a->head, "auth group %.80s: account %u",
 			   g->head.name, i + 1);
 		check_account(c, a);
+		prepare_all(c, &a->names, &a->initiators);
 		for (unsigned j = 0; j < i && a->user; j++)
 			if (g->accounts.v[j].user &&
 			    !strcmp(g->accounts.v[j].user, a->user))
@@ -316,6 +317,10 @@ static void check_auth(struct checker *c, struct cfg_auth *g)
 			 "any and none are built in; give another name");
 	if (g->mutual.n)
 		check_account(c, g->mutual.v);
+	if (g->mutual.n && g->mutual.v->initiators.n)
+		complain(c, "mutual",
+			 "the account of the target is for every initiator; "
+			 "leave out its initiators");
 	if (g->mutual.n && !g->accounts.n)
 		complain(c, "mutual",
 			 "the group has no accounts, and the initiator "
@@ -528,9 +533,30 @@ static void resolve_initiators(struct checker *c, struct cfg_texts *names,
 			add_group(c, names, from->v[i]);
 }
 
-static void check_map(struct checker *c, struct cfg_map *map, const char *owner)
+/* auth: of the target. */
+static void check_map_account(struct checker *c, const struct cfg_map *map,
+			      int auth)
+{
+	const struct cfg_auth *g;
+
+	if (!map->account || (auth >= 0 && (unsigned)auth >= c->m->auths.n))
+		return; /* the auth group has an error */
+	g = auth >= 0 ? &c->m->auths.v[auth] : NULL;
+	for (unsigned i = 0; g && i < g->accounts.n; i++)
+		if (g->accounts.v[i].user &&
+		    !strcmp(g->accounts.v[i].user, map->account))
+			return;
+	complain(c, "account",
+		 "%.64s: no account of the target's auth group%s%.80s; give "
+		 "the user of one",
+		 map->account, g ? " " : "", g ? g->head.name : "");
+}
+
+static void check_map(struct checker *c, struct cfg_map *map, const char *owner,
+		      int auth)
 {
 	set_object(c, &map->head, "%s", owner);
+	check_map_account(c, map, auth);
 	resolve_initiators(c, &map->names, &map->initiators, &map->head.is_bad);
 	if (!map->head.is_bad)
 		check_luns(c, &map->luns, owner);
@@ -577,7 +603,7 @@ static void check_target(struct checker *c, struct cfg_target *t)
 	for (unsigned i = 0; i < t->maps.n; i++) {
 		snprintf(owner, sizeof(owner), "target %.230s: map %u",
 			 t->head.name, i + 1);
-		check_map(c, &t->maps.v[i], owner);
+		check_map(c, &t->maps.v[i], owner, t->auth);
 	}
 	for (unsigned i = 0; i < t->redirects.n; i++) {
 		set_object(c, &t->redirects.v[i].head,

@@ -218,6 +218,14 @@ static const struct cfg_field account_fields[] = {
 		   .type = CFG_PATH, .scope = CFG_TARGET, .apply = CFG_AT_ONCE,
 		   .is_secret = true },
 	  .must = true },
+	{ .row = { { .name = "initiators", .arg = "NAME",
+		     OPT_CALL(cfg_check_initiator),
+		     .help = "iSCSI names that may use the account, with the "
+			     "wildcards * and ?; not of mutual" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE, .otherwise = "every name" },
+	  .shape = CFG_MANY, .guards = true,
+	  .at = offsetof(struct cfg_account, initiators) },
 };
 
 static const struct cfg_field auth_fields[] = {
@@ -336,6 +344,12 @@ static const struct cfg_field map_fields[] = {
 		   .apply = CFG_AT_ONCE },
 	  .shape = CFG_MANY, .must = true,
 	  .at = offsetof(struct cfg_map, initiators) },
+	{ .row = { { .name = "account", .arg = "NAME",
+		     OPT_TEXT(struct cfg_map, account),
+		     .help = "the account of CHAP with which they must log in; "
+			     "with another one the map does not apply" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE, .otherwise = "any, or without CHAP" } },
 	NOUNS(CFG_NAMED, "luns", "what these initiators see, by LUN from 0 to "
 	      "16383", struct cfg_map, luns, CFG_NOUN_LUN),
 };

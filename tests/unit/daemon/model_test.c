@@ -346,6 +346,12 @@ static const struct refusal groups[] = {
 	  2, 64, "account 2: user: a: already account 1" },
 	{ V "auth-groups: {g: {mutual: {user: a, secret-file: b}}}\n", 2, 27,
 	  "the group has no accounts" },
+	{ V "auth-groups: {g: {accounts: [{user: a, secret-file: b, "
+	    "initiators: foo}]}}\n",
+	  2, 68, "auth group g: account 1: initiators: foo: " },
+	{ V "auth-groups: {g: {accounts: [{user: a, secret-file: b}], mutual: "
+	    "{user: t, secret-file: c, initiators: eui.*}}}\n",
+	  2, 66, "is for every initiator; leave out its initiators" },
 	{ V "auth-groups: {g: {accounts: [{user: a, secret: hunter2hunter2, "
 	    "secret-file: b}]}}\n",
 	  2, 40, "secret: unknown field; did you mean secret-file?" },
@@ -403,6 +409,8 @@ static const struct refusal targets[] = {
 	  "map 1: initiators: grp: no such initiator group" },
 	{ T A PG "    maps: [{initiators: iqn.x, luns: {0: a}}]\n", 8, 25,
 	  "map 1: initiators: iqn.x: " },
+	{ T A PG "    maps: [{initiators: eui.*, account: x, luns: {}}]\n", 8,
+	  41, "map 1: account: x: no account of the target's auth group" },
 	{ STORE P "targets: {disk: {auth-group: any, portal-groups: p}}\n", 4,
 	  17, "target disk: " },
 	{ STORE P "targets:\n"

@@ -181,6 +181,7 @@ static void test_who_may_see_what_rfc7143_11_13_5(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		const struct tgt_visitor v = {
 			.initiator = table[i].initiator,
+			.account = "",
 			.address = table[i].address,
 			.portal_group = table[i].portals + 1,
 		};
@@ -214,6 +215,7 @@ static void test_removed_portal_group(void **state)
 {
 	struct tgt_directory *d = build();
 	const struct tgt_visitor v = { .initiator = ALICE,
+				       .account = "",
 				       .address = v4_near,
 				       .portal_group = 77 };
 	const char *why;
@@ -235,6 +237,7 @@ static void test_accounts_rfc7143_12_1_3(void **state)
 {
 	struct tgt_directory *d = build();
 	struct tgt_visitor v = { .initiator = ALICE,
+				 .account = "",
 				 .address = v4_near,
 				 .portal_group = FRONT + 1 };
 	const struct tgt_auth_group *g;
@@ -248,13 +251,113 @@ static void test_accounts_rfc7143_12_1_3(void **state)
 	v.portal_group = STORE + 1;
 	g = tgt_access_auth(d, &v, NULL);
 	assert_true(tgt_access_needs_chap(g));
-	assert_memory_equal(tgt_access_account(g, "carol"), &carol,
+	assert_memory_equal(tgt_access_account(g, "carol", ALICE), &carol,
 			    sizeof(carol));
-	assert_memory_equal(tgt_access_account(g, "dave"), &dave, sizeof(dave));
-	assert_null(tgt_access_account(g, "Carol"));
-	assert_null(tgt_access_account(g, "target"));
-	assert_null(tgt_access_account(g, ""));
+	assert_memory_equal(tgt_access_account(g, "dave", ALICE), &dave,
+			    sizeof(dave));
+	assert_null(tgt_access_account(g, "Carol", ALICE));
+	assert_null(tgt_access_account(g, "target", ALICE));
+	assert_null(tgt_access_account(g, "", ALICE));
 	tgt_directory_free(d);
+}
+
+/* ---- accounts of certain initiators, maps of certain accounts ---- */
+
+static struct dev_map *new_map(void)
+{
+	struct dev_map *m;
+
+	assert_int_equal(dev_map_new(NULL, NULL, 0, &m), 0);
+	return m;
+}
+
+enum {
+	DEFAULT,
+	OF_CAROL,
+	OF_ALL,
+	MAPS
+};
+
+/* An auth group whose accounts are bound: carol to ALICE, dave to names with b, anyone's
+ * target with maps: of carol, and of every account. */
+static struct tgt_directory *build_bound(struct dev_map *maps[MAPS])
+{
+	static const char *const ours[] = { OURS "*" };
+	struct tgt_map_config cfg = { ours, 1, "carol", maps[OF_CAROL] };
+	const struct tgt_target_config t = { .name = OURS "t",
+					     .auth_group = 2,
+					     .map = maps[DEFAULT] };
+	struct tgt_directory *d = tgt_directory_new();
+
+	assert_int_equal(tgt_auth_group_add(d), 2);
+	assert_int_equal(tgt_auth_group_account_initiator(d, 2, ALICE),
+			 ERR_NOT_FOUND);
+	assert_int_equal(tgt_auth_group_account(d, 2, &carol), 0);
+	assert_int_equal(tgt_auth_group_account_initiator(
+				 d, 2, "IQN.2026-01.com.Example:Alice"),
+			 0);
+	assert_int_equal(tgt_auth_group_account(d, 2, &dave), 0);
+	assert_int_equal(tgt_auth_group_account_initiator(d, 2, "x"),
+			 ERR_FORMAT);
+	assert_int_equal(tgt_auth_group_account_initiator(d, 2, OURS "b*"), 0);
+	assert_int_equal(tgt_auth_group_account_initiator(d, 2, OURS "alic?"),
+			 0);
+	assert_int_equal(tgt_portal_group_add(d, &portals[FRONT]), 0);
+	assert_int_equal(tgt_target_add(d, &t), 0);
+	assert_int_equal(tgt_target_portal_group(d, 0, 0), 0);
+	assert_int_equal(tgt_target_map(d, 0, &cfg), 0);
+	cfg = (struct tgt_map_config){ .initiators = ours,
+				       .ninitiators = 1,
+				       .map = maps[OF_ALL] };
+	cfg.initiators = (const char *const[]){ BOB };
+	assert_int_equal(tgt_target_map(d, 0, &cfg), 0);
+	return d;
+}
+
+static void test_bound_accounts_and_maps(void **state)
+{
+	static const struct {
+		const char *initiator, *account;
+		char login; /* before CHAP */
+		bool has;   /* the account is the initiator's */
+		unsigned map;
+	} rows[] = {
+		{ ALICE, "carol", YES, true, OF_CAROL },
+		{ ALICE, "dave", YES, true, DEFAULT },
+		{ ALICE, "", YES, false, DEFAULT },
+		{ BOB, "dave", YES, true, OF_ALL },
+		{ BOB, "carol", YES, false, OF_CAROL },
+		{ OURS "bill", "dave", YES, true, DEFAULT },
+		/* no account is for these names: refused before CHAP */
+		{ OURS "carol", "carol", NO, false, DEFAULT },
+		{ EVE, "carol", NO, false, DEFAULT },
+		{ EVE, "dave", NO, false, DEFAULT },
+	};
+	struct dev_map *maps[MAPS] = { new_map(), new_map(), new_map() };
+	struct tgt_directory *d = build_bound(maps);
+	const struct tgt_target *t = d->targets[0];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct tgt_visitor v = { rows[i].initiator,
+					       rows[i].account, v4_far,
+					       FRONT + 1 };
+		const struct tgt_auth_group *g = tgt_access_auth(d, &v, t);
+		const struct tgt_ruling r = tgt_access_ask(d, &v, OURS "t");
+
+		assert_int_equal(letter(r.status), rows[i].login);
+		assert_int_equal(tgt_access_shows(d, &v, t),
+				 rows[i].login == YES);
+		assert_int_equal(!!tgt_access_account(g, rows[i].account,
+						      rows[i].initiator),
+				 rows[i].has);
+		assert_int_equal(tgt_access_proven(g, &v), rows[i].has);
+		if (rows[i].login == YES)
+			assert_ptr_equal(r.map, maps[rows[i].map]);
+	}
+	tgt_directory_free(d);
+	for (unsigned i = 0; i < MAPS; i++)
+		dev_map_put(maps[i]);
 }
 
 /* ---- prefixes ---- */
@@ -264,7 +367,7 @@ static bool admits(const uint8_t prefix[16], unsigned bits,
 {
 	static const struct tgt_portal_group_config portal = { .tag = 1 };
 	struct tgt_target_config target = { .name = OURS "t" };
-	const struct tgt_visitor v = { ALICE, address, 1 };
+	const struct tgt_visitor v = { ALICE, "", address, 1 };
 	struct tgt_directory *d = tgt_directory_new();
 	const char *why;
 	bool admitted;
@@ -320,7 +423,7 @@ static void expect_redirect(const struct tgt_directory *d,
 			    const char *initiator, const uint8_t *address,
 			    const char *to, bool permanent)
 {
-	const struct tgt_visitor v = { initiator, address, FRONT + 1 };
+	const struct tgt_visitor v = { initiator, "", address, FRONT + 1 };
 	const struct tgt_ruling r = tgt_access_ask(d, &v, OURS "both");
 
 	assert_int_equal(r.permanent, permanent);
@@ -376,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_who_may_see_what_rfc7143_11_13_5),
 		cmocka_unit_test(test_removed_portal_group),
 		cmocka_unit_test(test_accounts_rfc7143_12_1_3),
+		cmocka_unit_test(test_bound_accounts_and_maps),
 		cmocka_unit_test(test_every_bit_of_a_prefix),
 		cmocka_unit_test(test_prefixes_of_both_protocols),
 		cmocka_unit_test(test_redirections_rfc7143_11_13_5),

@@ -142,8 +142,12 @@ static void add_target(struct churn *c, struct tgt_directory *d,
 			continue;
 		name_initiator(name, i);
 		map = random_map(c, m->views[t][i].units);
-		assert_int_equal(
-			tgt_target_map(d, (unsigned)index, one, 1, map), 0);
+		assert_int_equal(tgt_target_map(d, (unsigned)index,
+						&(struct tgt_map_config){
+							.initiators = one,
+							.ninitiators = 1,
+							.map = map }),
+				 0);
 		dev_map_put(map);
 	}
 }

@@ -135,11 +135,24 @@ static void test_errors_of_targets_rfc7143_4_2_7_2(void **state)
 	       "no portal group 1");
 	assert_int_equal(tgt_target_portal_group(d, 1, 0), 0);
 	expect(d, tgt_target_portal_group(d, 1, 0), ERR_BUSY, "tag 7 twice");
-	expect(d, tgt_target_map(d, 1, patterns, 2, NULL), ERR_FORMAT,
-	       "disk: begins with none of iqn.");
-	expect(d, tgt_target_map(d, 2, patterns, 1, NULL), ERR_NOT_FOUND,
-	       "no target 2");
-	assert_int_equal(tgt_target_map(d, 1, patterns, 1, NULL), 0);
+	expect(d,
+	       tgt_target_map(d, 1,
+			      &(struct tgt_map_config){ .initiators = patterns,
+							.ninitiators = 2,
+							.map = NULL }),
+	       ERR_FORMAT, "disk: begins with none of iqn.");
+	expect(d,
+	       tgt_target_map(d, 2,
+			      &(struct tgt_map_config){ .initiators = patterns,
+							.ninitiators = 1,
+							.map = NULL }),
+	       ERR_NOT_FOUND, "no target 2");
+	assert_int_equal(
+		tgt_target_map(d, 1,
+			       &(struct tgt_map_config){ .initiators = patterns,
+							 .ninitiators = 1,
+							 .map = NULL }),
+		0);
 	assert_int_equal(d->targets[1]->nmasks, 1);
 	tgt_directory_free(d);
 }

@@ -57,8 +57,18 @@ static struct tgt_directory *build(struct env *e)
 	assert_int_equal(tgt_portal_group_add(d, &portals), 0);
 	t.map = maps[0];
 	assert_int_equal(tgt_target_add(d, &t), 0);
-	assert_int_equal(tgt_target_map(d, 0, hosts, 2, maps[1]), 0);
-	assert_int_equal(tgt_target_map(d, 0, admin, 1, maps[2]), 0);
+	assert_int_equal(
+		tgt_target_map(d, 0,
+			       &(struct tgt_map_config){ .initiators = hosts,
+							 .ninitiators = 2,
+							 .map = maps[1] }),
+		0);
+	assert_int_equal(
+		tgt_target_map(d, 0,
+			       &(struct tgt_map_config){ .initiators = admin,
+							 .ninitiators = 1,
+							 .map = maps[2] }),
+		0);
 	t = (struct tgt_target_config){ .name = FIXTURE_SECOND,
 					.map = maps[3] };
 	assert_int_equal(tgt_target_add(d, &t), 1);
