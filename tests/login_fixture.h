@@ -21,6 +21,7 @@ struct login_fixture {
 	struct iscsi_login_verdict verdict;
 	const struct iscsi_chap_secret *accounts; /* of initiators */
 	unsigned naccounts;
+	uint16_t find_status;  /* enum iscsi_login_status */
 	uint16_t admit_status; /* enum iscsi_login_status */
 };
 
@@ -34,15 +35,17 @@ static inline void login_fixture_identify(void *arg,
 	*v = f->verdict;
 }
 
-static inline const struct iscsi_chap_secret *
-login_fixture_find(void *arg, const char *name)
+static inline uint16_t
+login_fixture_find(void *arg, const char *name,
+		   const struct iscsi_chap_secret **found)
 {
 	const struct login_fixture *f = arg;
 
+	*found = NULL;
 	for (unsigned i = 0; i < f->naccounts; i++)
 		if (!strcmp(f->accounts[i].name, name))
-			return &f->accounts[i];
-	return NULL;
+			*found = &f->accounts[i];
+	return f->find_status;
 }
 
 /* login_fixture_chap: the target requires CHAP with one of n accounts, which

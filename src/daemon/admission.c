@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The failures of CHAP of an address are forgotten so long after the last
- * failure. */
+/* The failures of CHAP are forgotten so long after the last one. */
 #define FORGET_TIME (600 * XTIME_S)
 
 /* How many idle addresses are looked at for one without failed CHAP before the
@@ -22,6 +21,13 @@ struct key {
 	uint8_t bytes[17]; /* family, address with the host bits cleared */
 };
 
+/* The failures of an account and an initiator name; n 0: unused. */
+struct failures {
+	uint64_t who;
+	unsigned n; /* since the last success */
+	xtime last, refused_until;
+};
+
 struct admission_source {
 	struct list link; /* its bucket */
 	struct list idle; /* linked while it has no entry */
@@ -33,9 +39,9 @@ struct admission_source {
 	/* connections without a session, halved every HALF_LIFE: heat_of() */
 	uint32_t recent;
 	xtime recent_at;
-	/* failed CHAP since the last success */
-	unsigned failures;
-	xtime last_failure, refused_until;
+	/* failed CHAP; the last one is of all pairs for which there is no room */
+	struct failures failed[ADMISSION_PAIRS + 1];
+	unsigned nfailed; /* that are in use */
 };
 
 /* Half-open connections get a quarter of the descriptors, discovery sessions an
@@ -63,7 +69,8 @@ const char *admission_verdict_str(enum admission_verdict v)
 		[ADMISSION_OK] = "admitted",
 		[ADMISSION_TOO_FAST] = "too many connections per second from "
 				       "this address (--login-rate)",
-		[ADMISSION_PENALTY] = "CHAP failed too often from this address "
+		[ADMISSION_PENALTY] = "CHAP of this account and initiator "
+				      "failed too often at this address "
 				      "(--penalty)",
 		[ADMISSION_CROWDED] = "too many connections are logging in, "
 				      "and most of this address lately "
@@ -133,7 +140,7 @@ static void source_free(struct admission *a, struct admission_source *s)
 		list_del(&s->idle);
 		a->nidle--;
 	}
-	a->counts.penalized -= s->failures != 0;
+	a->counts.penalized -= s->nfailed != 0;
 	a->counts.sources--;
 	list_del(&s->link);
 	free(s);
@@ -150,9 +157,9 @@ static void forget_one(struct admission *a)
 		struct admission_source *s =
 			list_entry(it, struct admission_source, idle);
 
-		if (!oldest || !s->failures)
+		if (!oldest || !s->nfailed)
 			oldest = s;
-		if (!s->failures || ++looked == FORGET_SEARCH)
+		if (!s->nfailed || ++looked == FORGET_SEARCH)
 			break;
 	}
 	if (oldest)
@@ -210,8 +217,10 @@ static void add_heat(struct admission_source *s, xtime now)
 
 static bool is_forgettable(const struct admission_source *s, xtime now)
 {
-	return s->full_at <= now && heat_of(s, now) == 0 &&
-	       (!s->failures || now - s->last_failure >= FORGET_TIME);
+	for (unsigned i = 0; i < ARRAY_LEN(s->failed); i++)
+		if (s->failed[i].n && now - s->failed[i].last < FORGET_TIME)
+			return false;
+	return s->full_at <= now && heat_of(s, now) == 0;
 }
 
 void admission_age(struct admission *a, xtime now)
@@ -407,9 +416,7 @@ enum admission_verdict admission_arrive(struct admission *a,
 	if (!s)
 		return count_refusal(a, ADMISSION_NO_MEMORY);
 	add_heat(s, now);
-	if (now < s->refused_until)
-		v = ADMISSION_PENALTY;
-	else if (!take_token(a, s, now))
+	if (!take_token(a, s, now))
 		v = ADMISSION_TOO_FAST;
 	else if (s->starting >= a->limits.source_startups)
 		*victim = choose_victim(a, oldest_entry(a, ADMISSION_STARTING,
@@ -433,6 +440,105 @@ enum admission_verdict admission_arrive(struct admission *a,
 	s->entries++;
 	count_as(a, e, ADMISSION_STARTING);
 	return ADMISSION_OK;
+}
+
+/* ---- failures of CHAP ---- */
+
+static void forget_failures(struct admission *a, struct admission_source *s,
+			    struct failures *f)
+{
+	if (!f->n)
+		return;
+	f->n = 0;
+	f->refused_until = 0;
+	a->counts.penalized -= --s->nfailed == 0;
+}
+
+/* Returns the failures of a pair: its own, an unused one, or, where there is no room, those
+ * of all others. */
+static struct failures *failures_of(struct admission *a,
+				    struct admission_source *s, uint64_t who,
+				    xtime now)
+{
+	struct failures *free_one = &s->failed[ADMISSION_PAIRS];
+
+	for (unsigned i = ADMISSION_PAIRS + 1; i-- > 0;) {
+		struct failures *f = &s->failed[i];
+
+		if (f->n && now - f->last >= FORGET_TIME)
+			forget_failures(a, s, f);
+		if (i < ADMISSION_PAIRS && f->n && f->who == who)
+			return f;
+		if (!f->n)
+			free_one = f;
+	}
+	return free_one;
+}
+
+/* Never 0. A peer that knew the seed could choose names that count as one. */
+static uint64_t hash_pair(uint64_t seed, const char *account,
+			  const char *initiator)
+{
+	const char *const both[] = { account, initiator };
+	uint64_t h = seed;
+
+	for (unsigned i = 0; i < ARRAY_LEN(both); i++)
+		for (const char *p = both[i];; p++) {
+			h = (h ^ (uint8_t)*p) * 0x9e3779b97f4a7c15u;
+			h ^= h >> 29;
+			if (!*p)
+				break;
+		}
+	return h ? h : 1;
+}
+
+xtime admission_auth_begin(struct admission *a, struct admission_entry *e,
+			   const char *account, const char *initiator,
+			   xtime now)
+{
+	const struct failures *f;
+
+	e->who = hash_pair(a->seed, account, initiator);
+	f = failures_of(a, e->source, e->who, now);
+	if (now >= f->refused_until)
+		return 0;
+	(void)count_refusal(a, ADMISSION_PENALTY);
+	return f->refused_until - now;
+}
+
+xtime admission_auth_failed(struct admission *a, struct admission_entry *e,
+			    xtime now)
+{
+	const struct admission_limits *l = &a->limits;
+	struct admission_source *s = e->source;
+	struct failures *f = failures_of(a, s, e->who, now);
+	xtime delay = l->penalty_first * XTIME_S;
+	xtime most = l->penalty_max * XTIME_S;
+
+	a->counts.auth_failures++;
+	if (!f->n)
+		a->counts.penalized += s->nfailed++ == 0;
+	f->who = e->who;
+	f->n++;
+	f->last = now;
+	if (f->n < ADMISSION_FREE || !delay)
+		return 0;
+	for (unsigned i = ADMISSION_FREE; i < f->n && delay < most; i++)
+		delay *= 2;
+	delay = MIN(delay, most);
+	f->refused_until = now + delay;
+	return delay;
+}
+
+/* The pair has proven its secret. The failures of all others stay: an initiator with one
+ * account must not end the penalty of other accounts. */
+static void auth_succeeded(struct admission *a, struct admission_entry *e,
+			   xtime now)
+{
+	struct failures *f = failures_of(a, e->source, e->who, now);
+
+	if (f != &e->source->failed[ADMISSION_PAIRS])
+		forget_failures(a, e->source, f);
 }
 
 /* ---- login ---- */
@@ -485,35 +591,9 @@ enum admission_verdict admission_login(struct admission *a,
 	if (!discovery || proven)
 		s->recent -=
 			s->recent != 0; /* heat_of() counts those without one */
-	if (proven) {
-		a->counts.penalized -= s->failures != 0;
-		s->failures = 0;
-		s->refused_until = 0;
-	}
+	if (proven)
+		auth_succeeded(a, e, now);
 	return ADMISSION_OK;
-}
-
-xtime admission_auth_failed(struct admission *a, struct admission_entry *e,
-			    xtime now)
-{
-	const struct admission_limits *l = &a->limits;
-	struct admission_source *s = e->source;
-	xtime delay = l->penalty_first * XTIME_S;
-	xtime most = l->penalty_max * XTIME_S;
-
-	a->counts.auth_failures++;
-	a->counts.penalized += s->failures == 0;
-	if (s->failures && now - s->last_failure >= FORGET_TIME)
-		s->failures = 0;
-	s->failures++;
-	s->last_failure = now;
-	if (s->failures < ADMISSION_FREE || !delay)
-		return 0;
-	for (unsigned i = ADMISSION_FREE; i < s->failures && delay < most; i++)
-		delay *= 2;
-	delay = MIN(delay, most);
-	s->refused_until = now + delay;
-	return delay;
 }
 
 void admission_end(struct admission *a, struct admission_entry *e)

@@ -34,9 +34,9 @@ struct admission_limits {
 	/* Connections of one address per second; ADMISSION_BURST times as
 	 * many at once. 0: no limit. */
 	unsigned per_second;
-	/* Seconds that an address is refused after failed CHAP: first after
-	 * ADMISSION_FREE failures, doubled by each further one up to max.
-	 * 0: never. */
+	/* Seconds that CHAP of an account by an initiator name is refused at an
+	 * address after failures: first after ADMISSION_FREE of them, doubled by
+	 * each further one up to max. 0: never. */
 	unsigned penalty_first, penalty_max;
 	/* Bits of an address that count as one address. */
 	unsigned v4_bits, v6_bits;
@@ -44,8 +44,11 @@ struct admission_limits {
 	unsigned remembered;
 };
 
-#define ADMISSION_BURST	     5
-#define ADMISSION_FREE	     3
+#define ADMISSION_BURST 5
+#define ADMISSION_FREE	3
+/* So many pairs of account and initiator name that have failed at an address are counted
+ * apart, all others together: names are free to choose. */
+#define ADMISSION_PAIRS	     8
 #define ADMISSION_REMEMBERED 4096 /* the default of remembered */
 
 /* admission_limits_fit reduces l to limits for which so many descriptors are
@@ -67,13 +70,14 @@ struct admission_entry {
 	struct list link; /* of its state, oldest first */
 	struct admission_source *source;
 	enum admission_state state;
-	bool proven; /* a discovery session that passed CHAP */
+	bool proven;  /* a discovery session that passed CHAP */
+	uint64_t who; /* the account and the name of its CHAP; 0: none yet */
 };
 
 enum admission_verdict {
 	ADMISSION_OK,
 	ADMISSION_TOO_FAST, /* the address is above per_second */
-	ADMISSION_PENALTY,  /* the address has to wait after failed CHAP */
+	ADMISSION_PENALTY,  /* the account has to wait after failed CHAP */
 	ADMISSION_CROWDED,  /* many are half-open, most of this address */
 	ADMISSION_FULL,	    /* a limit of the process; no connection to drop */
 	ADMISSION_SHARE,    /* the limit of one address */
@@ -126,7 +130,13 @@ enum admission_verdict admission_login(struct admission *a,
 				       struct admission_entry *e,
 				       bool discovery, bool proven, xtime now,
 				       struct admission_entry **victim);
-/* admission_auth_failed returns for how long the address of e is refused. */
+/* admission_auth_begin: the initiator with this name answers the challenge of CHAP for an
+ * account. Returns for how long such an answer is not checked; 0: now. */
+xtime admission_auth_begin(struct admission *a, struct admission_entry *e,
+			   const char *account, const char *initiator,
+			   xtime now);
+/* admission_auth_failed: the answer was wrong. Returns for how long further ones of this
+ * account and name are not checked at the address of e. */
 xtime admission_auth_failed(struct admission *a, struct admission_entry *e,
 			    xtime now);
 /* admission_end: e does not count any more, but admission_auth_failed may still

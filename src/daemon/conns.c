@@ -178,7 +178,16 @@ int conns_logged_in(void *arg, void *owner, bool discovery, bool proven)
 	return err;
 }
 
-void conns_auth_failed(void *arg, void *owner)
+xtime conns_auth_begin(void *arg, void *owner, const char *account,
+		       const char *initiator)
+{
+	struct conn *c = owner;
+	struct daemon *d = arg;
+
+	return gate_auth_begin(&d->gate, &c->entry, account, initiator);
+}
+
+xtime conns_auth_failed(void *arg, void *owner)
 {
 	struct conn *c = owner;
 	struct daemon *d = arg;
@@ -187,7 +196,7 @@ void conns_auth_failed(void *arg, void *owner)
 
 	net_conn_addresses(c->net, &local, &a);
 	net_addr_str(&a, name);
-	gate_auth_failed(&d->gate, &c->entry, name);
+	return gate_auth_failed(&d->gate, &c->entry, name);
 }
 
 void conns_ended(void *arg, void *owner, bool logged_out)

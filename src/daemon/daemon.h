@@ -204,9 +204,10 @@ void conns_short(void *arg, int err, const struct net_addr *peer);
  * worker's thread.
  */
 int conns_logged_in(void *arg, void *owner, bool discovery, bool proven);
-/* conns_auth_failed is tgt_config.auth_failed: the address of the connection is
- * refused for some time. */
-void conns_auth_failed(void *arg, void *owner);
+/* conns_auth_begin and conns_auth_failed are those of tgt_config. */
+xtime conns_auth_begin(void *arg, void *owner, const char *account,
+		       const char *initiator);
+xtime conns_auth_failed(void *arg, void *owner);
 /* conns_ended is tgt_config.ended: the connection does not count any more. */
 void conns_ended(void *arg, void *owner, bool logged_out);
 /* conns_net returns the socket or queue pair of a connection, of which owner is

@@ -91,8 +91,20 @@ int gate_login(struct gate *g, struct admission_entry *e, const char *peer,
 	return ERR_LIMIT;
 }
 
-void gate_auth_failed(struct gate *g, struct admission_entry *e,
-		      const char *peer)
+xtime gate_auth_begin(struct gate *g, struct admission_entry *e,
+		      const char *account, const char *initiator)
+{
+	xtime wait;
+
+	pthread_mutex_lock(&g->lock);
+	wait = admission_auth_begin(&g->admission, e, account, initiator,
+				    io_now_exact());
+	pthread_mutex_unlock(&g->lock);
+	return wait;
+}
+
+xtime gate_auth_failed(struct gate *g, struct admission_entry *e,
+		       const char *peer)
 {
 	xtime delay;
 
@@ -101,9 +113,10 @@ void gate_auth_failed(struct gate *g, struct admission_entry *e,
 	pthread_mutex_unlock(&g->lock);
 	if (delay)
 		trace_emit(g->trace, TRACE_CONN_LIMIT,
-			   "%s CHAP failed again: connections of this address "
-			   "are refused for %u s",
+			   "%s CHAP failed again: this account and initiator "
+			   "are refused at this address for %u s",
 			   peer, (unsigned)(delay / XTIME_S));
+	return delay;
 }
 
 bool gate_move(struct gate *g, const struct admission_entry *e,

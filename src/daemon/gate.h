@@ -41,10 +41,13 @@ bool gate_arrive(struct gate *g, struct admission_entry *e,
  * line. */
 int gate_login(struct gate *g, struct admission_entry *e, const char *peer,
 	       bool discovery, bool proven, struct admission_entry **victim);
-/* gate_auth_failed notes a failed CHAP, and logs for how long the address of e
- * is refused. */
-void gate_auth_failed(struct gate *g, struct admission_entry *e,
-		      const char *peer);
+/* gate_auth_begin returns for how long the answer to a challenge of CHAP is not checked. */
+xtime gate_auth_begin(struct gate *g, struct admission_entry *e,
+		      const char *account, const char *initiator);
+/* gate_auth_failed notes a failed CHAP. Returns for how long further answers are not
+ * checked, and logs that. */
+xtime gate_auth_failed(struct gate *g, struct admission_entry *e,
+		       const char *peer);
 /* gate_move moves the owner of e to another worker: *worker becomes to. False: e is
  * a victim, whose message is on its way to *worker, or has been there. */
 struct worker;

@@ -220,6 +220,7 @@ int setup_target(struct daemon *d)
 	cfg.max_conns = UINT_MAX; /* admission.c limits them */
 	cfg.data_time = d->options.session.data_timeout * XTIME_S;
 	cfg.logged_in = conns_logged_in;
+	cfg.auth_begin = conns_auth_begin;
 	cfg.auth_failed = conns_auth_failed;
 	cfg.ended = conns_ended;
 	cfg.random = io_random;

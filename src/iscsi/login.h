@@ -126,12 +126,14 @@ struct iscsi_login_config {
 	/* target: identify fills *v; called once, when the names are known */
 	void (*identify)(void *arg, const struct iscsi_login_id *id,
 			 struct iscsi_login_verdict *v);
-	/* target: find_secret returns the secret of the account with this
+	/* target: find_secret stores the secret of the account with this
 	 * CHAP_N, borrowed until the call of the engine returns; NULL: no
-	 * account has that name. Needed if a verdict requires CHAP. It should
+	 * account has that name. It returns enum iscsi_login_status: another one
+	 * than ISCSI_LOGIN_SUCCESS refuses the login, and the response to the
+	 * challenge is not checked. Needed if a verdict requires CHAP. It should
 	 * take the same time for all names. */
-	const struct iscsi_chap_secret *(*find_secret)(void *arg,
-						       const char *name);
+	uint16_t (*find_secret)(void *arg, const char *name,
+				const struct iscsi_chap_secret **secret);
 	/* target: admit is called before the last response is built. It returns
 	 * enum iscsi_login_status and stores the TSIH of the session, which is
 	 * new if id->tsih is 0. */

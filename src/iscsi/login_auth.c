@@ -232,6 +232,8 @@ static int refuse_mutual(struct iscsi_login_engine *e)
 static int take_response(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
+	const struct iscsi_chap_secret *theirs = NULL;
+	uint16_t status;
 	int err;
 
 	if (!a->challenged)
@@ -241,8 +243,12 @@ static int take_response(struct iscsi_login_engine *e)
 	if (!has_keys(e, GOT_CHAP_N))
 		return step_fail(e, ISCSI_LOGIN_MISSING_PARAMETER,
 				 "CHAP_R without CHAP_N (RFC 7143 §12.1.3)");
-	err = check_response(e, e->cfg->find_secret(e->cfg->arg, a->name),
-			     e->verdict.chap_out);
+	status = e->cfg->find_secret(e->cfg->arg, a->name, &theirs);
+	if (status)
+		return login_fail(e, ERR_DENIED, status,
+				  "CHAP failed too often; the answer was not "
+				  "checked");
+	err = check_response(e, theirs, e->verdict.chap_out);
 	if (err)
 		return err;
 	if (has_keys(e, GOT_CHAP_I | GOT_CHAP_C)) {

@@ -890,6 +890,9 @@ void tgt_apply_review(struct tgt_session *s);
 int tgt_login_new(struct tgt_conn *c);
 /* tgt_login_rx handles a PDU of the login phase. Returns 0. */
 int tgt_login_rx(struct tgt_conn *c, const struct dm_control *ctl);
+/* tgt_login_expire sends a response that was held back, or gives it its deadline. False:
+ * none is held back. */
+bool tgt_login_expire(struct tgt_conn *c, xtime now);
 /* tgt_login_free: the login phase is over, or the connection is. */
 void tgt_login_free(struct tgt_conn *c);
 

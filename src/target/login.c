@@ -13,6 +13,8 @@
 #include "iscsi/names.h"
 #include "target/internal.h"
 
+#define AUTH_HOLD (5 * XTIME_S) /* initiators give up after 10 or 15 seconds */
+
 struct tgt_login {
 	struct iscsi_login_config cfg;
 	struct iscsi_login_engine *engine;
@@ -22,6 +24,9 @@ struct tgt_login {
 	struct iscsi_chap_secret mutual;  /* a copy; name empty: none */
 	char algorithms[CHAP_LIST_MAX];	  /* a copy, like mutual */
 	uint32_t cmdsn;			  /* of the leading request */
+	/* CHAP has failed: how long the response is held back; is_held: it is now */
+	xtime late;
+	bool is_held;
 	struct dm_control out;
 	uint8_t data[ISCSI_LOGIN_PDU_MAX];
 };
@@ -122,15 +127,24 @@ static void identify_login(void *arg, const struct iscsi_login_id *id,
 		 r.target->cfg.alias);
 }
 
-static const struct iscsi_chap_secret *find_secret(void *arg, const char *name)
+static uint16_t find_secret(void *arg, const char *name,
+			    const struct iscsi_chap_secret **secret)
 {
 	const struct tgt_conn *c = arg;
-	const struct iscsi_login_id *id = iscsi_login_id(c->login->engine);
+	const struct tgt_config *cfg = &c->worker->tgt->cfg;
+	struct tgt_login *l = c->login;
+	const struct iscsi_login_id *id = iscsi_login_id(l->engine);
 	const struct tgt_ruling r = ask_directory(c, id);
 
-	strcpy(c->login->account, name); /* as long as CHAP_N may be */
-	return r.status ? NULL
-			: tgt_access_account(r.auth, name, id->initiator_name);
+	strcpy(l->account, name); /* as long as CHAP_N may be */
+	l->late = cfg->auth_begin(cfg->arg, c->info.owner, name,
+				  id->initiator_name);
+	if (l->late)
+		return ISCSI_LOGIN_UNAVAILABLE;
+	*secret =
+		r.status ? NULL
+			 : tgt_access_account(r.auth, name, id->initiator_name);
+	return ISCSI_LOGIN_SUCCESS;
 }
 
 /* Asks again: another directory may have come into force since the login
@@ -516,7 +530,6 @@ static void join_session(struct tgt_conn *c)
 /* [RFC 7143: 7.12 #2, 11.13.5 #3] */
 static void end_refused_login(struct tgt_conn *c, int err)
 {
-	const struct tgt_config *cfg = &c->worker->tgt->cfg;
 	const struct iscsi_login_failure *f =
 		iscsi_login_failure(c->login->engine);
 	const struct iscsi_login_id *id = iscsi_login_id(c->login->engine);
@@ -535,8 +548,6 @@ static void end_refused_login(struct tgt_conn *c, int err)
 			   f->status, iscsi_login_status_str(f->status),
 			   f->text[0] ? ": " : "", f->text);
 	tgt_stats_refused(c->worker, f->status);
-	if (f->chap)
-		cfg->auth_failed(cfg->arg, c->info.owner);
 	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, err);
 }
 
@@ -589,7 +600,43 @@ static void take_first_request(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 /* The login is over but for its last response. */
 static bool is_waiting(const struct tgt_conn *c)
 {
-	return c->reinstate || c->join;
+	return c->reinstate || c->join || c->login->is_held;
+}
+
+/* An initiator that fails CHAP again and again waits for each refusal. */
+static bool is_late(struct tgt_conn *c)
+{
+	const struct tgt_config *cfg = &c->worker->tgt->cfg;
+	struct tgt_login *l = c->login;
+
+	if (iscsi_login_failure(l->engine)->chap)
+		l->late = cfg->auth_failed(cfg->arg, c->info.owner);
+	return l->late;
+}
+
+/* The deadline of the login gives way to that of the response, after which the
+ * connection ends anyway. */
+static void hold_response(struct tgt_conn *c)
+{
+	c->login->is_held = true;
+	c->deadline = 0; /* tgt_login_expire has the time */
+	tgt_due_changed(c);
+}
+
+bool tgt_login_expire(struct tgt_conn *c, xtime now)
+{
+	struct tgt_login *l = c->login;
+
+	if (!l || !l->is_held || c->closing)
+		return false;
+	if (l->late) {
+		c->deadline = now + MIN(l->late, (xtime)AUTH_HOLD);
+		l->late = 0;
+	} else {
+		c->deadline = XTIME_NEVER;
+		send_responses(c);
+	}
+	return true;
 }
 
 /* §6.3: any PDU other than a Login Request ends the login phase. */
@@ -620,6 +667,9 @@ int tgt_login_rx(struct tgt_conn *c, const struct dm_control *ctl)
 		tgt_conn_fail(c, r, "Login Request");
 		return 0;
 	}
-	send_responses(c);
+	if (is_late(c))
+		hold_response(c);
+	else
+		send_responses(c);
 	return 0;
 }

@@ -36,10 +36,19 @@ static void ignore_end(void *arg, void *owner, bool logged_out)
 	(void)logged_out;
 }
 
-static void ignore_event(void *arg, void *owner)
+static xtime never_wait(void *arg, void *owner)
 {
 	(void)arg;
 	(void)owner;
+	return 0;
+}
+
+static xtime check_at_once(void *arg, void *owner, const char *account,
+			   const char *initiator)
+{
+	(void)account;
+	(void)initiator;
+	return never_wait(arg, owner);
 }
 
 /* The limits of the negotiation: large bursts, immediate data, no recovery
@@ -76,7 +85,8 @@ void tgt_config_default(struct tgt_config *cfg)
 		.abort_time = 500 * XTIME_MS,
 		.data_time = 30 * XTIME_S,
 		.logged_in = always_admit,
-		.auth_failed = ignore_event,
+		.auth_begin = check_at_once,
+		.auth_failed = never_wait,
 		.ended = ignore_end,
 		.random = no_random,
 		.rearm = no_rearm,
@@ -157,7 +167,7 @@ unsigned tgt_worker_conns(const struct tgt_worker *w)
 
 static void expire_conn(struct tgt_conn *c, xtime now)
 {
-	if (c->deadline <= now)
+	if (c->deadline <= now && !tgt_login_expire(c, now))
 		tgt_clock_expire(c, now);
 	if (c->stall.at <= now)
 		tgt_stall_expire(c, now);

@@ -54,12 +54,16 @@ struct tgt_config {
 	 * Events of a connection, called on its worker with the owner of its
 	 * tgt_conn_info. logged_in: the login is complete and no older session
 	 * of the same nexus is left; a nonzero result refuses it with status
-	 * 0302h; proven: the initiator passed CHAP. auth_failed: the initiator
-	 * failed CHAP. ended: the connection has ended, by Logout or not; its
+	 * 0302h; proven: the initiator passed CHAP. auth_begin: the initiator
+	 * answers the challenge of CHAP for an account; auth_failed: the answer
+	 * was wrong. Both return for how long answers are not checked, but refused
+	 * with status 0301h; the refusal is late by this time or AUTH_HOLD. ended: the connection has ended, by Logout or not; its
 	 * session, if there was one, ends next.
 	 */
 	int (*logged_in)(void *arg, void *owner, bool discovery, bool proven);
-	void (*auth_failed)(void *arg, void *owner);
+	xtime (*auth_begin)(void *arg, void *owner, const char *account,
+			    const char *initiator);
+	xtime (*auth_failed)(void *arg, void *owner);
 	void (*ended)(void *arg, void *owner, bool logged_out);
 	/* Fills n random bytes (CHAP). */
 	void (*random)(void *arg, uint8_t *p, size_t n);

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import socket
+import subprocess
 import tempfile
 import time
 import unittest
@@ -218,25 +219,28 @@ class Admission(unittest.TestCase):
                 s.close()
             d.wait_for("neither a Login Request nor an MPA Request", 5)
 
-    def test_failed_chap_delays_one_address(self):
-        with Secrets() as s, Gate(*s.args, "--penalty", "2:60", "ram:8M") as d:
+    def test_failed_chap_delays_one_initiator(self):
+        """A wrong secret keeps its initiator waiting, and no other one of the same address."""
+        with Secrets() as s, Gate(*s.args, "--penalty", "10:60", "ram:8M") as d:
+            def info(url, name, status):
+                done = run([ISER, "info", "-i", "iqn.2026-01.org.example:" + name, url], check=False)
+                self.assertEqual(done.returncode == 0, status == 0, done.text)
+                return done.text
             wrong = s.url(d.url, "wrong horse battery")
-            for _ in range(3):
-                self.assertNotEqual(run([ISER, "info", wrong],
-                                        check=False).returncode, 0)
-            d.wait_for("CHAP failed again: connections of this address are "
-                       "refused for 2 s")
-            self.assertNotEqual(run([ISER, "info", s.url(d.url)],
-                                    check=False).returncode, 0)
-            # other initiators are not affected
-            w = From(d, HONEST, DISCOVERY)
-            self.assertEqual(w.login()[1][36:38], b"\0\0")
-            w.close()
+            for _ in range(2):
+                self.assertIn("Authentication failure", info(wrong, "a", 1))
+            third = subprocess.Popen([ISER, "info", "-i", "iqn.2026-01.org.example:a", wrong], stderr=subprocess.DEVNULL)
+            self.addCleanup(third.wait)
+            d.wait_for("CHAP failed again: this account and initiator are refused at this address for 10 s")
+            self.assertIsNone(third.poll())
+            info(s.url(d.url), "b", 0)
+            # right or wrong, it is not checked
+            self.assertIn("Service unavailable", info(s.url(d.url), "a", 1))
             c = d.counts()
             self.assertEqual(c["chap_failures"], 3)
             self.assertGreaterEqual(c["refused"]["penalty"], 1)
-            until(lambda: run([ISER, "info", s.url(d.url)],
-                              check=False).returncode == 0, "a login")
+            until(lambda: run([ISER, "info", "-i", "iqn.2026-01.org.example:a", s.url(d.url)],
+                              check=False).returncode == 0, "a login", 20)
             self.assertEqual(d.counts()["addresses_failed_chap"], 0)
 
     def test_rate_of_one_address(self):

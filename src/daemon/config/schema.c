@@ -197,8 +197,9 @@ static const struct cfg_row rows[] = {
 	  .unit = "connections per second" },
 	{ { .name = "penalty", .arg = "FIRST:MAX", .initial = "1:60",
 	    OPT_CALL(cfg_set_penalty),
-	    .help = "seconds for which an address is refused after its third "
-		    "failed CHAP, doubled by each further one; 0:0: never" },
+	    .help = "seconds for which CHAP of an account and initiator is "
+		    "refused at an address after the third failure, doubled "
+		    "by each further one; 0:0: never" },
 	  .type = CFG_NUMBERS, .scope = CFG_DAEMON, .apply = CFG_AT_ONCE, .unit = "seconds",
 	  .parts = &cfg_penalty },
 	{ { .name = "address-block", .arg = "V4:V6", .initial = "32:64",

@@ -26,10 +26,12 @@ static void identify(void *arg, const struct iscsi_login_id *id,
 	v->chap = *(const uint8_t *)arg & 2;
 }
 
-static const struct iscsi_chap_secret *find_secret(void *arg, const char *name)
+static uint16_t find_secret(void *arg, const char *name,
+			    const struct iscsi_chap_secret **found)
 {
 	(void)arg;
-	return strcmp(name, secret.name) ? NULL : &secret;
+	*found = strcmp(name, secret.name) ? NULL : &secret;
+	return ISCSI_LOGIN_SUCCESS;
 }
 
 static uint16_t admit(void *arg, const struct iscsi_login_id *id,

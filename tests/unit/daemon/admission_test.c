@@ -320,19 +320,37 @@ static void test_rate_of_one_address(void **state)
 	teardown(&f);
 }
 
+/* An attempt at CHAP, of which the answer is right or wrong. Returns for how long it is
+ * not checked or, if it is wrong, for how long the next ones are not. */
+static xtime try_chap(struct fixture *f, const char *from, const char *account,
+		      const char *initiator, bool right)
+{
+	const struct sockaddr_storage sa = address(from);
+	struct admission_entry e = { .who = 0 };
+	xtime wait;
+
+	assert_int_equal(admission_arrive(&f->a, &e, &sa, f->now, NEVER,
+					  &f->victim),
+			 ADMISSION_OK);
+	wait = admission_auth_begin(&f->a, &e, account, initiator, f->now);
+	if (!wait && right)
+		assert_int_equal(admission_login(&f->a, &e, false, true, f->now,
+						 &f->victim),
+				 ADMISSION_OK);
+	else if (!wait)
+		wait = admission_auth_failed(&f->a, &e, f->now);
+	admission_leave(&f->a, &e, f->now);
+	return wait;
+}
+
 static xtime fail_chap(struct fixture *f, const char *from)
 {
-	struct admission_entry *e = add(f, from, NEVER);
-	xtime delay = admission_auth_failed(&f->a, e, f->now);
-
-	admission_leave(&f->a, e, f->now);
-	return delay;
+	return try_chap(f, from, "joe", "iqn.a", false);
 }
 
 static void test_penalty_grows_and_ends(void **state)
 {
 	static const xtime wanted[] = { 0, 0, 1, 2, 4, 8, 16, 32, 60, 60 };
-	struct admission_entry *e;
 	struct fixture f;
 
 	(void)state;
@@ -342,22 +360,80 @@ static void test_penalty_grows_and_ends(void **state)
 
 		assert_true(delay == wanted[i] * XTIME_S);
 		if (delay) {
+			/* not checked, right or wrong, and not counted */
 			f.now += delay - 1;
-			assert_int_equal(arrive(&f, "192.0.2.1", NEVER),
-					 ADMISSION_PENALTY);
+			assert_true(fail_chap(&f, "192.0.2.1") == 1);
+			assert_true(try_chap(&f, "192.0.2.1", "joe", "iqn.a",
+					     true) == 1);
 			f.now += 1;
 		}
 		assert_true(fail_chap(&f, "192.0.2.2") == (i < 2 ? 0 : delay));
 		f.now += delay;
 	}
 	assert_int_equal(f.a.counts.penalized, 2);
+	assert_int_equal(f.a.counts.refused[ADMISSION_PENALTY], 16);
 	/* a success is a new start */
-	e = add(&f, "192.0.2.1", NEVER);
-	assert_int_equal(admission_login(&f.a, e, false, true, f.now,
-					 &f.victim),
-			 ADMISSION_OK);
+	assert_true(try_chap(&f, "192.0.2.1", "joe", "iqn.a", true) == 0);
 	assert_int_equal(f.a.counts.penalized, 1);
 	assert_true(fail_chap(&f, "192.0.2.1") == 0);
+	teardown(&f);
+}
+
+/* Neither the address nor the account is refused, only the pair at the address. */
+static void test_a_wrong_secret_keeps_no_other_out(void **state)
+{
+	static const struct {
+		const char *from, *account, *initiator;
+		bool waits;
+	} rows[] = {
+		{ "192.0.2.1", "joe", "iqn.a", true },
+		{ "192.0.2.1", "joe", "iqn.b", false },
+		{ "192.0.2.1", "ann", "iqn.a", false },
+		{ "192.0.2.1", "joeiqn.a", "", false },
+		{ "192.0.2.2", "joe", "iqn.a", false },
+	};
+	struct fixture f;
+
+	(void)state;
+	setup(&f);
+	for (unsigned i = 0; i < 10; i++)
+		f.now += fail_chap(&f, "192.0.2.1");
+	f.now -= 30 * XTIME_S;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(try_chap(&f, rows[i].from, rows[i].account,
+					  rows[i].initiator, true),
+				 rows[i].waits ? 30 * XTIME_S : 0);
+	/* the successes of others are none of the pair */
+	assert_int_equal(fail_chap(&f, "192.0.2.1"), 30 * XTIME_S);
+	f.now += 600 * XTIME_S;
+	assert_int_equal(fail_chap(&f, "192.0.2.1"), 0); /* forgotten */
+	teardown(&f);
+}
+
+/* An address that changes its names, and has an account of its own, gets no more answers
+ * than ADMISSION_PAIRS + 1 pairs do. */
+static void test_brute_force_of_an_address_is_bounded(void **state)
+{
+	const unsigned each = ADMISSION_FREE + 6 + 600 / 60;
+	unsigned checked = 0;
+	struct fixture f;
+	char name[32];
+
+	(void)state;
+	setup(&f);
+	for (unsigned i = 0; i < 60000; i++) {
+		uint64_t before = f.a.counts.auth_failures;
+
+		snprintf(name, sizeof(name), "iqn.%u", i % 3 ? i : i % 20);
+		(void)try_chap(&f, "192.0.2.1", "joe", name, false);
+		checked += f.a.counts.auth_failures != before;
+		(void)try_chap(&f, "192.0.2.1", "own", "iqn.own", true);
+		f.now += 10 * XTIME_MS;
+	}
+	assert_in_range(checked, 1, (ADMISSION_PAIRS + 1) * each);
+	assert_int_equal(f.a.counts.sources, 1);
+	/* other addresses do not notice */
+	assert_int_equal(try_chap(&f, "192.0.2.2", "joe", "iqn.1", true), 0);
 	teardown(&f);
 }
 
@@ -525,7 +601,8 @@ static void hostile_one(struct world *w, const struct hostile *h)
 		return;
 	leave(w, victim);
 	victim = NULL;
-	if (h->what == CHAP_FAILS)
+	if (h->what == CHAP_FAILS &&
+	    !admission_auth_begin(&w->a, e, "joe", "iqn.a", w->now))
 		admission_auth_failed(&w->a, e, w->now);
 	if (h->what == CHAP_FAILS || h->what == CLOSES ||
 	    ((h->what == DISCOVER || h->what == LOGS_IN) &&
@@ -636,6 +713,8 @@ int main(void)
 		cmocka_unit_test(test_login_of_a_dropped_one_is_refused),
 		cmocka_unit_test(test_rate_of_one_address),
 		cmocka_unit_test(test_penalty_grows_and_ends),
+		cmocka_unit_test(test_a_wrong_secret_keeps_no_other_out),
+		cmocka_unit_test(test_brute_force_of_an_address_is_bounded),
 		cmocka_unit_test(test_a_login_without_proof_forgives_nothing),
 		cmocka_unit_test(test_blocks_of_addresses),
 		cmocka_unit_test(test_addresses_are_forgotten),

@@ -46,16 +46,30 @@ static int logged_in(void *arg, void *owner, bool discovery, bool proven)
 	return 0;
 }
 
-static void auth_failed(void *arg, void *owner)
+static xtime late, refused_for; /* what the next two functions return */
+
+static xtime auth_begin(void *arg, void *owner, const char *account,
+			const char *initiator)
+{
+	(void)arg;
+	(void)owner;
+	assert_true(!strcmp(account, "joe") || !strcmp(account, "ann"));
+	assert_string_equal(initiator, LOGIN_FIXTURE_INITIATOR);
+	return refused_for;
+}
+
+static xtime auth_failed(void *arg, void *owner)
 {
 	(void)arg;
 	(void)owner;
 	failures++;
+	return late;
 }
 
 static void change(struct tgt_config *cfg)
 {
 	cfg->logged_in = logged_in;
+	cfg->auth_begin = auth_begin;
 	cfg->auth_failed = auth_failed;
 	cfg->random = login_fixture_random;
 }
@@ -187,11 +201,123 @@ static void test_the_target_proves_itself(void **state)
 		attempt(&rows[i]);
 }
 
+/* ---- refusals that are late ---- */
+
+#define HOLD (5 * XTIME_S) /* the longest */
+
+/* Sends the last request of a CHAP by out to a new target; the response is held back. */
+static struct peer *held_login(const struct iscsi_chap_secret *out,
+			       struct iscsi_login_engine **e)
+{
+	struct fixture *r = open_target();
+	struct peer *p = peer_new(r, 0);
+	static struct iscsi_login_config cfg;
+	uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_pdu pdu;
+
+	login_fixture_initiator(&cfg);
+	strcpy(cfg.id.target_name, ONE_WAY);
+	cfg.chap_out = out;
+	*e = iscsi_login_new(&cfg);
+	assert_int_equal(iscsi_login_start(*e), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(exchange(p, *e), ISCSI_LOGIN_SEND);
+	iscsi_login_tx(*e, &pdu, data);
+	peer_rx(p, &pdu, data);
+	fixture_settle(r);
+	assert_true(peer_quiet(p));
+	return p;
+}
+
+static void at(struct peer *p, xtime now)
+{
+	tgt_worker_expire(tgt_worker(p->fixture->tgt, 0), now);
+	fixture_settle(p->fixture);
+}
+
+static void close_held(struct peer *p, struct iscsi_login_engine *e)
+{
+	iscsi_login_free(e);
+	fixture_free(p->fixture);
+	late = refused_for = 0;
+}
+
+/* The refusal comes after the penalty, or after HOLD; nothing else is checked meanwhile. A
+ * right secret during the penalty is not checked, and not counted as a failure. */
+static void test_refusals_are_late(void **state)
+{
+	static const struct {
+		const struct iscsi_chap_secret *out;
+		xtime late, refused_for, wait;
+		uint16_t status;
+		unsigned failures;
+	} rows[] = {
+		{ &wrong, 1 * XTIME_S, 0, 1 * XTIME_S, ISCSI_LOGIN_AUTH_FAILURE,
+		  1 },
+		{ &ann, 60 * XTIME_S, 0, HOLD, ISCSI_LOGIN_AUTH_FAILURE, 1 },
+		{ &wrong, 0, 1, 1, ISCSI_LOGIN_UNAVAILABLE, 0 },
+		{ &joe, 0, 60 * XTIME_S, HOLD, ISCSI_LOGIN_UNAVAILABLE, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const xtime now = 1000 * XTIME_S;
+		struct iscsi_login_engine *e;
+		struct peer *p;
+		struct sent *s;
+
+		late = rows[i].late;
+		refused_for = rows[i].refused_for;
+		p = held_login(rows[i].out, &e);
+		assert_int_equal(
+			tgt_worker_deadline(tgt_worker(p->fixture->tgt, 0)), 0);
+		at(p, now);
+		at(p, now + rows[i].wait - 1);
+		assert_true(peer_quiet(p));
+		assert_false(p->terminated);
+		at(p, now + rows[i].wait);
+		s = peer_expect(p, ISCSI_LOGIN_RESPONSE);
+		assert_int_equal(s->pdu.login.status_class << 8 |
+					 s->pdu.login.status_detail,
+				 rows[i].status);
+		assert_true(p->terminated);
+		assert_int_equal(failures, rows[i].failures);
+		assert_int_equal(logins, 0);
+		close_held(p, e);
+	}
+}
+
+/* A request in place of patience ends the connection, without the answer. */
+static void test_a_request_meanwhile(void **state)
+{
+	struct iscsi_pdu pdu = { .op = ISCSI_LOGIN_REQUEST, .immediate = true };
+	struct iscsi_login_engine *e;
+	struct peer *p;
+
+	(void)state;
+	late = XTIME_S;
+	p = held_login(&wrong, &e);
+	peer_rx(p, &pdu, NULL);
+	fixture_settle(p->fixture);
+	assert_true(peer_quiet(p));
+	assert_true(p->terminated);
+	close_held(p, e);
+
+	late = XTIME_S;
+	p = held_login(&wrong, &e);
+	peer_cut(p, ERR_RESET);
+	fixture_settle(p->fixture);
+	assert_true(p->gone);
+	close_held(p, e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_initiator_proves_itself),
 		cmocka_unit_test(test_the_target_proves_itself),
+		cmocka_unit_test(test_refusals_are_late),
+		cmocka_unit_test(test_a_request_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,11 +221,12 @@ static int keeper_logged_in(void *arg, void *owner, bool discovery, bool proven)
 	return gatekeeper.verdict;
 }
 
-static void keeper_failed(void *arg, void *owner)
+static xtime keeper_failed(void *arg, void *owner)
 {
 	(void)arg;
 	(void)owner;
 	gatekeeper.failures++;
+	return 0;
 }
 
 static void keeper_ended(void *arg, void *owner, bool logged_out)
