@@ -40,6 +40,37 @@ static void check_flushes(struct health *h)
 
 static void check_next(struct health *h);
 
+/* ---- space ---- */
+
+static void space_measured(struct bs_req *req)
+{
+	struct health *h = container_of(req, struct health, req);
+	struct unit *u = h->d->units[h->at];
+
+	h->is_checking = false;
+	u->space.is_known = !req->result;
+	u->space.used = req->space_used;
+	u->space.left = req->space_left;
+	h->at++;
+	check_next(h);
+}
+
+/* Of files only: measuring an image of Ceph asks its cluster. */
+static bool is_measured(const struct health *h, const struct unit *u)
+{
+	return h->d->http && u->spec->kind == LUN_FILE && !h->closing &&
+	       (dev_lu_backstore(u->lu)->caps & BS_CAP_SPACE);
+}
+
+static void measure(struct health *h, const struct unit *u)
+{
+	h->is_checking = true;
+	h->req = (struct bs_req){ .op = BS_SPACE, .done = space_measured };
+	bs_submit(dev_lu_backstore(u->lu), &h->req);
+}
+
+/* ---- checks ---- */
+
 static void size_adopted(void *arg, int err)
 {
 	(void)arg;
@@ -62,6 +93,10 @@ static void check_done(struct bs_req *req)
 				   dev_lu_backstore(u->lu)->name,
 				   bs_trouble_str(req->trouble));
 		u->trouble = req->trouble;
+	}
+	if (is_measured(h, u)) {
+		measure(h, u);
+		return;
 	}
 	h->at++;
 	check_next(h);

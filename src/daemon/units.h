@@ -38,6 +38,10 @@ struct unit {
 	/* health.c */
 	enum bs_trouble trouble;
 	bool flush_failed;
+	struct { /* of a file, if the numbers are served */
+		bool is_known;
+		uint64_t used, left; /* bytes, as of BS_SPACE */
+	} space;
 	bool is_leaving;       /* apply.c */
 	struct member *member; /* cluster.h; NULL: of this iserd alone */
 	bool is_held; /* its backstore is being replaced: health.c waits */

@@ -438,13 +438,19 @@ def expressions():
 class Prometheus(unittest.TestCase):
     def test_dashboard(self):
         """The Grafana dashboard asks for metrics that exist, with labels that exist."""
-        with Numbers("ram:8M") as d:
-            run([ISER, "bench", "--amount", "64K", d.url])
-            w = Wire(d)
-            w.login()
-            w.ready()
-            samples = d.samples()
-            w.close()
+        with tempfile.NamedTemporaryFile() as image:
+            image.truncate(8 << 20)
+            with Numbers("ram:8M", image.name) as d:
+                run([ISER, "bench", "--amount", "64K", d.url])
+                run([ISER, "bench", "--rw", "write", "--yes-overwrite", "--amount", "64K", d.urls[1]])
+                w = Wire(d)
+                w.login()
+                w.ready()
+                used = 'iserd_lun_used_bytes{backstore="lun1"}'
+                until(lambda: d.samples().get(used), "the space")  # every five seconds
+                samples = d.samples()
+                self.assertLessEqual(samples[used] + samples[used.replace("used", "space_left")], 8 << 20)
+                w.close()
         names = {s.split("{")[0] for s in samples}
         labels = {}
         for s in samples:
@@ -586,8 +592,11 @@ class Page(unittest.TestCase):
                             "--virtual-time-budget=10000", "--dump-dom", "http://%s/" % d.http],
                            timeout=120)
                 w.close()
+                target = d.target
         dom = done.text
-        self.assertIn("<title>iserd</title>", dom)
+        self.assertIn("<title>%s \u2013 iserd</title>" % socket.gethostname(), dom)
+        self.assertIn(">lun1<", dom)
+        self.assertIn("%s/1<" % target, dom)
         self.assertIn(">serving<", dom)
         self.assertIn("&lt;img src=x", dom)
         self.assertNotIn("<img", dom)

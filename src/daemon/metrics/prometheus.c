@@ -43,10 +43,13 @@ static void counter(struct expo *t, const char *name, uint64_t value,
 static void write_process(struct expo *t, const struct snapshot *s)
 {
 	struct process p;
+	char host[256];
 
 	process_read(&p);
-	family(t, "iserd_build_info", EXPO_GAUGE, "The version of iserd.");
-	EXPO_LABELS(t, "version", OPENISER_VERSION);
+	family(t, "iserd_build_info", EXPO_GAUGE,
+	       "The version of iserd, and its machine.");
+	daemon_host(host, sizeof(host));
+	EXPO_LABELS(t, "version", OPENISER_VERSION, "host", host);
 	expo_count(t, 1);
 	gauge(t, "iserd_ready", daemon_is_ready(s->daemon),
 	      "1 if iserd admits new sessions.");
@@ -325,6 +328,21 @@ static void write_lun_maps(struct expo *t, const struct snapshot *s)
 	      "LUNs that have no iserd_lun_map_info because there are too many.");
 }
 
+/* Writes a member of struct unit, a uint64_t, of the units whose space is known. */
+static void write_space(struct expo *t, const struct snapshot *s,
+			const char *name, const char *help, size_t offset)
+{
+	family(t, name, EXPO_GAUGE, help);
+	for (unsigned i = 0; i < s->nunits; i++) {
+		const struct unit *u = unit_of(s->daemon, s->units[i]);
+
+		if (!u->space.is_known)
+			continue;
+		label_unit(t, s, i, NULL, NULL);
+		expo_count(t, *(const uint64_t *)((const char *)u + offset));
+	}
+}
+
 static void write_unit_info(struct expo *t, const struct snapshot *s)
 {
 	family(t, "iserd_lun_info", EXPO_GAUGE, "The store of a backstore.");
@@ -342,6 +360,13 @@ static void write_unit_info(struct expo *t, const struct snapshot *s)
 		label_unit(t, s, i, NULL, NULL);
 		expo_count(t, b ? b->size : 0);
 	}
+	write_space(t, s, "iserd_lun_used_bytes",
+		    "Space that the file of a LUN takes.",
+		    offsetof(struct unit, space.used));
+	write_space(t, s, "iserd_lun_space_left_bytes",
+		    "Space that the file of a LUN can still take, up to its "
+		    "size, as far as its file system has room.",
+		    offsetof(struct unit, space.left));
 	family(t, "iserd_lun_trouble", EXPO_GAUGE,
 	       "1 if the file of a LUN is gone or a flush failed.");
 	for (unsigned i = 0; i < s->nunits; i++) {

@@ -100,6 +100,12 @@ static json_t *status_unit(const struct unit *u, const json_t *places)
 				    json_boolean(dev_lu_flush_failed(lu)));
 	if (trouble)
 		json_object_set_new(j, "trouble", json_string(trouble));
+	if (u->space.is_known) {
+		json_object_set_new(j, "space_used",
+				    json_integer((json_int_t)u->space.used));
+		json_object_set_new(j, "space_left",
+				    json_integer((json_int_t)u->space.left));
+	}
 	if (is_cd) /* PREVENT ALLOW MEDIUM REMOVAL of an initiator */
 		json_object_set_new(j, "locked",
 				    json_boolean(dev_is_locked(lu)));

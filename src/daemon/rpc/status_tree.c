@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* status_tree.c: the configuration in force with the sessions at their targets. */
-#include <string.h>
-#include <unistd.h>
-
 #include "daemon/config/model.h"
 #include "daemon/portals.h"
 #include "daemon/rpc/status.h"
@@ -128,9 +125,9 @@ static json_t *portals_json(const struct daemon *d)
 json_t *status_tree(const struct daemon *d, json_t *sessions)
 {
 	json_t *by_target = sessions_by_target(sessions), *tree;
-	char host[256] = "";
+	char host[256];
 
-	gethostname(host, sizeof(host) - 1);
+	daemon_host(host, sizeof(host));
 	tree = json_pack("{s:s, s:o, s:o, s:o, s:o}", "version",
 			 OPENISER_VERSION, "host", status_shown(host),
 			 "backstores", status_luns(d), "portal_groups",
