@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/nearest.h"
 
 #define WIDTH  80 /* of a line of --help */
 #define INDENT 2  /* of a row in --help */
@@ -118,7 +119,10 @@ static enum opt_end set_number(const struct opt_row *row, void *member,
 	uint64_t v;
 
 	if (!read_digits(&end, &v) || *end || v < row->min || v > row->max) {
-		snprintf(why, OPT_WHY, "must be a number from %llu to %llu",
+		snprintf(why, OPT_WHY,
+			 row->min == row->max
+				 ? "must be %llu"
+				 : "must be a number from %llu to %llu",
 			 (unsigned long long)row->min,
 			 (unsigned long long)row->max);
 		return OPT_BAD;
@@ -268,30 +272,57 @@ static void fill_found(struct found *f, const struct opt_group *g, size_t i,
 	snprintf(f->name, sizeof(f->name), "--%s", f->row->name);
 }
 
-/* find_name finds the row of a long name, or the only one that begins so. */
+/* Returns what to do in place of an option that there is not, or NULL. */
+static const char *hint_for(const struct opt_parser *p, const char *name)
+{
+	for (const struct opt_hint *h = p->hints; h && h->name; h++)
+		if (!strcmp(h->name, name))
+			return h->text;
+	return NULL;
+}
+
+static enum opt_end refuse_name(struct opt_parser *p, const char *name,
+				size_t len)
+{
+	const char *hint;
+	struct nearest near;
+	char copy[200];
+
+	snprintf(copy, sizeof(copy), "%.*s", (int)MIN(len, 199u), name);
+	hint = hint_for(p, copy);
+	if (hint)
+		return refuse_line(p, "--%s: no such option; %s", copy, hint);
+	nearest_begin(&near, copy);
+	for (size_t g = 0; g < OPT_GROUPS; g++)
+		for (size_t i = 0; i < p->groups[g].nrows; i++)
+			nearest_try(&near, p->groups[g].rows[i].name);
+	if (near.best)
+		return refuse_line(p,
+				   "--%s: no such option; did you mean --%s? "
+				   "%s --help lists the options",
+				   copy, near.best, p->command);
+	return refuse_line(p,
+			   "--%s: no such option; %s --help lists the options",
+			   copy, p->command);
+}
+
+/* find_name finds the row of a long name. A beginning of the name is refused: an option
+ * that is added later may begin so, too, or be the one that was meant. */
 static enum opt_end find_name(struct opt_parser *p, const char *name,
 			      size_t len, struct found *f)
 {
-	unsigned matches = 0, index = 0;
+	unsigned index = 0;
 
 	for (size_t g = 0; g < OPT_GROUPS; g++)
 		for (size_t i = 0; i < p->groups[g].nrows; i++, index++) {
 			const char *full = p->groups[g].rows[i].name;
 
-			if (strncmp(full, name, len) != 0)
+			if (strncmp(full, name, len) != 0 || full[len])
 				continue;
 			fill_found(f, &p->groups[g], i, index);
-			if (full[len] == '\0')
-				return OPT_OK;
-			matches++;
+			return OPT_OK;
 		}
-	if (matches == 1)
-		return OPT_OK;
-	return refuse_line(p, "--%.*s: %s; %s --help lists the options",
-			   (int)MIN(len, 200u), name,
-			   matches ? "more than one option begins so"
-				   : "no such option",
-			   p->command);
+	return refuse_name(p, name, len);
 }
 
 static enum opt_end find_letter(struct opt_parser *p, char letter,

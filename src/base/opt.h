@@ -7,8 +7,8 @@
  *
  * The rules of a command line are those of GNU getopt_long: options and
  * operands in any order, "--name value", "--name=value", "-n value", "-nvalue",
- * "-ab" for two letters, an unambiguous beginning of a long name, and "--" in
- * front of operands that begin with "-".
+ * "-ab" for two letters, and "--" in front of operands that begin with "-"; but
+ * a long name is given in full.
  *
  * Nothing here prints, allocates or reads the environment. Error texts quote
  * the command line as it is: escape them (escape.h) before they are shown.
@@ -107,9 +107,17 @@ struct opt_group {
 	void *into; /* NULL only where no value is set: for opt_help */
 };
 
+/* What to give in place of an option that the program does not have, but that
+ * administrators expect. */
+struct opt_hint {
+	const char *name; /* NULL: the end of the table */
+	const char *text; /* "give --listen ADDR:PORT" */
+};
+
 struct opt_parser {
 	/* set by the caller */
 	const char *command; /* as an administrator types it: "iser copy" */
+	const struct opt_hint *hints;	     /* NULL: none */
 	struct opt_group groups[OPT_GROUPS]; /* those with rows are used */
 	/* set by opt_parse */
 	int noperands;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "daemon/apply.h"
 #include "daemon/daemon.h"
 
@@ -61,11 +62,11 @@ static const char *name_of(const struct cfg_model *m, const char *target)
 static void no_target(const struct daemon *d, const char *target,
 		      struct cfg_errors *e)
 {
-	struct cfg_nearest near;
+	struct nearest near;
 
-	cfg_nearest_begin(&near, target);
+	nearest_begin(&near, target);
 	for (unsigned i = 0; i < d->model->targets.n; i++)
-		cfg_nearest_try(&near, d->model->targets.v[i].name);
+		nearest_try(&near, d->model->targets.v[i].name);
 	if (near.best)
 		cfg_error(e, (struct cfg_place){ 0 },
 			  "target %.230s: no such target; did you mean %.230s?",

@@ -245,6 +245,18 @@ static void print_nouns(FILE *f)
 	}
 }
 
+static const char usage_lines[] =
+	"usage: iserctl [OPTION]... METHOD [KEY=VALUE]...\n"
+	"       iserctl [OPTION]... NOUN VERB [NAME] [FIELD=VALUE]...\n"
+	"       iserctl [OPTION]... top [of=luns|sessions] [sort=COLUMN]\n"
+	"                              [interval=SECONDS] [count=N]\n"
+	"       iserctl [OPTION]... events [count=N]\n"
+	"       iserctl import [OPTION]... FILE\n"
+	"       iserctl check FILE\n"
+	"       iserctl diff FILE FILE\n"
+	"       iserctl secret [bits=N]\n"
+	"\n";
+
 static void print_usage(FILE *f)
 {
 	static const struct opt_parser p = {
@@ -254,18 +266,8 @@ static void print_usage(FILE *f)
 	char usage[128], options[2048];
 	size_t n;
 
-	fputs("usage: iserctl [OPTION]... METHOD [KEY=VALUE]...\n"
-	      "       iserctl [OPTION]... NOUN VERB [NAME] [FIELD=VALUE]...\n"
-	      "       iserctl [OPTION]... top [of=luns|sessions] "
-	      "[sort=COLUMN]\n"
-	      "                              [interval=SECONDS] [count=N]\n"
-	      "       iserctl [OPTION]... events [count=N]\n"
-	      "       iserctl import [OPTION]... FILE\n"
-	      "       iserctl check FILE\n"
-	      "       iserctl diff FILE FILE\n"
-	      "       iserctl secret [bits=N]\n"
-	      "\n"
-	      "Sends a request to the iserd that was started with --control "
+	fputs(usage_lines, f);
+	fputs("Sends a request to the iserd that was started with --control "
 	      "PATH.\n"
 	      "top shows the rates of LUNs or sessions until q is typed.\n"
 	      "Without iserd, check validates a configuration file, diff "
@@ -416,7 +418,10 @@ static bool parse_command(struct command *c, int argc, char **argv, int *code)
 	}
 	if (p.noperands)
 		return take_operands(c, p.noperands, argv + 1);
-	print_usage(stderr);
+	fprintf(stderr,
+		"%siserctl --help lists methods, nouns and options; iserctl tree "
+		"shows what is served\n",
+		usage_lines);
 	return false;
 }
 

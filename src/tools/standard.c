@@ -23,6 +23,10 @@ int standard_end(const char *program, int code, int on_failure)
 	lost |= fflush(stdout) != 0;
 	if (!lost)
 		return code;
+	if (!errno) { /* an earlier write failed: its reason is that of another */
+		clearerr(stdout);
+		(void)(putchar('\n') == EOF || fflush(stdout));
+	}
 	fprintf(stderr, "%s: standard output: cannot write%s%s\n", program,
 		errno ? ": " : "", errno ? strerror(errno) : "");
 	return code ? code : on_failure;

@@ -15,11 +15,13 @@
 #include "daemon/say.h"
 #include "datamover/iser/dmiser.h"
 
-static const char usage_head[] =
+static const char usage_lines[] =
 	"usage: iserd serve [OPTION]... LUN...\n"
 	"       iserd --config FILE [--check] [--takeover]\n"
 	"       iserd schema\n"
-	"\n"
+	"\n";
+
+static const char usage_head[] =
 	"serve serves each LUN (numbered from 0) over iSCSI, in the foreground,\n"
 	"until SIGTERM or SIGINT. Once it is ready it prints one URL for each LUN\n"
 	"on standard output; messages go to standard error. schema prints all\n"
@@ -124,7 +126,7 @@ static void print_usage(FILE *f)
 	char text[16384];
 
 	opt_help(&p, HELP_COLUMN, text, sizeof(text));
-	fputs(usage_head, f);
+	fprintf(f, "%s%s", usage_lines, usage_head);
 	print_luns(f);
 	fprintf(f, "%s%s%s", usage_size, text, usage_tail);
 }
@@ -223,10 +225,21 @@ void options_default(struct options *o)
 	(void)opt_parse(&p, 0, NULL);
 }
 
+static const struct opt_hint serve_hints[] = {
+	{ "port", "give --listen ADDR:PORT, or --listen PORT for 127.0.0.1" },
+	{ "address", "give --listen ADDR" },
+	{ "config", "a file is served without \"serve\": iserd --config FILE" },
+	{ "check", "iserd --config FILE --check validates a file" },
+	{ "daemon", "iserd stays in the foreground; a service manager or a "
+		    "shell puts it in the background" },
+	{ NULL, NULL },
+};
+
 static bool parse_serve(struct options *o, int argc, char **argv, int *code)
 {
 	struct opt_row rows[ROWS_MAX];
 	struct opt_parser p = { .command = "iserd serve",
+				.hints = serve_hints,
 				.groups = {
 					{ rows, copy_rows(rows, false), o } } };
 	char shown[TEXT_ESCAPED_SIZE(OPT_WHY)];
@@ -265,7 +278,10 @@ static bool parse_file(struct options *o, int argc, char **argv, int *code)
 
 	*code = EXIT_USAGE;
 	if (opt_parse(&p, argc, argv) == OPT_BAD)
-		say("%s", text_escape_str(shown, sizeof(shown), p.why));
+		say("%s%s", text_escape_str(shown, sizeof(shown), p.why),
+		    o->start.config ? ""
+				    : "; options of LUNs follow serve: "
+				      "iserd serve [OPTION]... LUN...");
 	else if (p.noperands)
 		say("%s: LUNs and --config are given; give one of them",
 		    argv[0]);
@@ -296,7 +312,8 @@ bool options_parse(struct options *o, int argc, char **argv, int *code)
 		return parse_file(o, argc - 1, argv + 1, code);
 	*code = EXIT_USAGE;
 	if (!*command)
-		print_usage(stderr);
+		fprintf(stderr, "%siserd --help lists all options\n",
+			usage_lines);
 	else
 		say("%s: no such command; iserd --help lists them", command);
 	return false;

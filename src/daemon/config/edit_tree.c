@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/nearest.h"
 #include "iscsi/names.h"
 
 static const struct edit_noun nouns[] = {
@@ -128,11 +129,11 @@ static bool fail_unknown(const struct edit_tree *t, const char *what,
 			 const char *name, const struct cfg_node *all,
 			 const char *word)
 {
-	struct cfg_nearest n;
+	struct nearest n;
 
-	cfg_nearest_begin(&n, name);
+	nearest_begin(&n, name);
 	for (unsigned i = 0; all && i < all->n && all->items[i].key; i++)
-		cfg_nearest_try(&n, all->items[i].key);
+		nearest_try(&n, all->items[i].key);
 	if (n.best)
 		return cfg_edit_fail(t, "no such %s; did you mean %.230s?",
 				     what, n.best);

@@ -38,15 +38,4 @@ void cfg_errors_say(const struct cfg_errors *e, const char *file);
 void cfg_errors_print(const struct cfg_errors *e, const char *file,
 		      const char *word);
 
-/* The candidate that is most like a word, for "did you mean". */
-struct cfg_nearest {
-	const char *word, *best; /* best NULL: no candidate is like the word */
-	unsigned distance;
-};
-
-/* cfg_nearest_begin prepares the search for candidates that are like word. */
-void cfg_nearest_begin(struct cfg_nearest *n, const char *word);
-/* cfg_nearest_try makes candidate the best if it is more like the word. */
-void cfg_nearest_try(struct cfg_nearest *n, const char *candidate);
-
 #endif

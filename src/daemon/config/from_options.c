@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/config/groups.h"
 #include "daemon/config/model.h"
 #include "daemon/config/nouns.h"
+#include "daemon/say.h"
 
 struct maker {
 	struct cfg_arena *arena;
@@ -86,12 +88,35 @@ static void add_options(struct maker *k, struct cfg_node *parent,
 	}
 }
 
+/* Returns whether a file is given with a suffix that LUNs do not have, as "disk.img,ro";
+ * after a message. */
+static bool has_other_suffix(const struct lun_spec *s)
+{
+	const char *comma = strrchr(s->store, ',');
+	char *file;
+	bool is_there;
+
+	if (s->kind != LUN_FILE || !comma || !access(s->store, F_OK))
+		return false;
+	file = strndup(s->store, (size_t)(comma - s->store));
+	is_there = file && !access(file, F_OK);
+	if (is_there)
+		say("%s: no such file, and no suffix %s: LUNs have the "
+		    "suffixes ,key= ,new-key= and ,pi=; options such as "
+		    "--read-only are for all LUNs, and a file of --config has "
+		    "them for each",
+		    s->store, comma);
+	free(file);
+	return is_there;
+}
+
 /* False after a message. */
 static bool add_lun(struct maker *k, struct cfg_node *stores,
 		    struct cfg_node *luns, unsigned i)
 {
 	struct lun_spec *spec = malloc(sizeof(*spec));
-	bool good = spec && lun_spec_parse(spec, k->o->luns[i]);
+	bool good = spec && lun_spec_parse(spec, k->o->luns[i]) &&
+		    !has_other_suffix(spec);
 	struct cfg_node *b;
 	char name[32], lun[16];
 

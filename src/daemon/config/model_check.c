@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/nearest.h"
 #include "daemon/config/groups.h"
 #include "daemon/config/model.h"
 #include "daemon/config/model_cluster.h"
@@ -78,15 +79,15 @@ static bool resolve(struct checker *c, const char *field, const char *name,
 {
 	const struct cfg_node *all = cfg_node_get(c->m->head.node, section);
 	const struct cfg_item *item = cfg_node_find(all, name);
-	struct cfg_nearest n;
+	struct nearest n;
 
 	if (item) {
 		*index = (unsigned)(item - all->items);
 		return true;
 	}
-	cfg_nearest_begin(&n, name);
+	nearest_begin(&n, name);
 	for (unsigned i = 0; all && i < all->n && all->items[i].key; i++)
-		cfg_nearest_try(&n, all->items[i].key);
+		nearest_try(&n, all->items[i].key);
 	if (n.best)
 		complain(c, field, "%.64s: no such %s; did you mean %s?", name,
 			 noun, n.best);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/nearest.h"
 #include "daemon/config/model.h"
 #include "daemon/config/nouns.h"
 #include "daemon/config/yaml.h"
@@ -320,15 +321,33 @@ static const struct cfg_field *find_field(const struct cfg_noun *noun,
 	return NULL;
 }
 
+/* Returns whether text is a field of the noun and its value, "store:/x": YAML needs a
+ * blank between the two. */
+static bool lacks_blank(const struct target_noun *t, const char *text)
+{
+	size_t len = strcspn(text, ":");
+
+	for (unsigned i = 0; text[len] && i < t->row->nfields; i++) {
+		const char *name = cfg_field_name(&t->row->fields[i]);
+
+		if (strlen(name) == len && !memcmp(name, text, len))
+			return true;
+	}
+	return false;
+}
+
 static void complain_unknown(struct reader *r, struct target_noun *t,
 			     const struct cfg_item *item)
 {
-	struct cfg_nearest n;
+	struct nearest n;
 
-	cfg_nearest_begin(&n, item->key);
+	nearest_begin(&n, item->key);
 	for (unsigned i = 0; i < t->row->nfields; i++)
-		cfg_nearest_try(&n, cfg_field_name(&t->row->fields[i]));
-	if (n.best)
+		nearest_try(&n, cfg_field_name(&t->row->fields[i]));
+	if (lacks_blank(t, item->key))
+		complain(r, t, item->at, "%.200s: give a blank after the colon",
+			 item->key);
+	else if (n.best)
 		complain(r, t, item->at,
 			 "%.64s: unknown field; did you mean %s?", item->key,
 			 n.best);
@@ -419,8 +438,13 @@ static void read_noun(struct reader *r, struct target_noun *t,
 				complain_unknown(r, t, item);
 		}
 	} else if (!cfg_node_is_null(v)) {
-		complain(r, t, v->at,
-			 "not a mapping; give lines \"FIELD: VALUE\"");
+		if (v->type == CFG_NODE_SCALAR && lacks_blank(t, v->text))
+			complain(r, t, v->at,
+				 "%.200s: give a blank after the colon",
+				 v->text);
+		else
+			complain(r, t, v->at,
+				 "not a mapping; give lines \"FIELD: VALUE\"");
 	}
 	check_missing(r, t, v);
 }

@@ -51,7 +51,10 @@ static enum opt_end read_address(struct net_addr *a, const char *arg,
 	if (err == -EDOM)
 		return refuse_value(why, "an IPv6 address, or one with a port; "
 					 "give [V6]:PORT, or [V6] alone");
-	return err ? refuse_value(why, "not a numeric address%s", forms)
+	return err ? refuse_value(why,
+				  "not a numeric address%s (names of "
+				  "hosts and interfaces are not looked up)",
+				  forms)
 		   : OPT_OK;
 }
 

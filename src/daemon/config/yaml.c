@@ -27,6 +27,8 @@ struct level {
 struct reader {
 	struct cfg_arena *arena;
 	struct cfg_errors *errors;
+	const char *text;
+	size_t len;
 	struct cfg_node *root;
 	struct level levels[DEPTH_MAX];
 	unsigned depth, nodes;
@@ -170,7 +172,8 @@ static void begin_level(struct reader *r, enum cfg_node_type type,
 		     "tags (!NAME) are not supported; leave the tag out");
 	else if (wants_key(r))
 		fail(r, &ev->start_mark,
-		     "a list or mapping as a key; give a name and a colon");
+		     "a list or mapping as a key; give a name and a colon, and "
+		     "put an IPv6 address in quotes: \"[::1]:3260\"");
 	else if (r->depth == DEPTH_MAX)
 		fail(r, &ev->start_mark,
 		     "more than 16 levels of lists and mappings; give fewer");
@@ -244,28 +247,85 @@ static void take_event(struct reader *r, const yaml_event_t *ev)
 	}
 }
 
+/* Reports bytes that are not UTF-8, or a control character. libyaml has their offset
+ * only. */
+static void fail_bytes(struct reader *r, const yaml_parser_t *p)
+{
+	struct cfg_place at = { 1, 1 };
+	size_t end = MIN(p->problem_offset, r->len);
+
+	for (size_t i = 0; i < end; i++)
+		at = r->text[i] == '\n'
+			     ? (struct cfg_place){ at.line + 1, 1 }
+			     : (struct cfg_place){ at.line, at.column + 1 };
+	cfg_error(r->errors, at,
+		  "not valid YAML: %s: byte %02x; save the file "
+		  "in UTF-8, without control characters",
+		  p->problem,
+		  end < r->len ? (unsigned)(unsigned char)r->text[end] : 0);
+}
+
+/* Returns the character at a mark, and in *next the following one; 0: there is none. */
+static char char_at(const struct reader *r, const yaml_mark_t *m, char *next)
+{
+	size_t i = 0, line = 0, column = 0;
+
+	for (; i < r->len && line < m->line; i++)
+		line += r->text[i] == '\n';
+	for (; i < r->len && column < m->column; i++) /* not UTF-8's tails */
+		column += (r->text[i + 1 < r->len ? i + 1 : i] & 0xc0) != 0x80;
+	*next = i + 1 < r->len ? r->text[i + 1] : '\0';
+	return i < r->len ? r->text[i] : '\0';
+}
+
+/* Returns what to do about frequent mistakes, after "; ", or "". */
+static const char *advice(const struct reader *r, const yaml_parser_t *p)
+{
+	char next, c = char_at(r, &p->problem_mark, &next);
+
+	if (c == '\t')
+		return "; indent by blanks, not by tabs";
+	if (c == ':' && p->context && strstr(p->context, "flow node"))
+		return "; put an IPv6 address in quotes: \"[::1]:3260\"";
+	if (p->context && strstr(p->context, "alias"))
+		return "; put a value that begins with * in quotes: \"*\"";
+	if (p->context && strstr(p->context, "tag"))
+		return "; put a value that begins with ! in quotes";
+	if (p->context && strstr(p->context, "simple key"))
+		return "; a colon is missing there";
+	if (c && strchr("@`%", c))
+		return "; put a value that begins with this character in "
+		       "quotes";
+	if (c == ':')
+		return "; put a value that has a colon and a blank in quotes";
+	return "";
+}
+
 /* Reports what libyaml does not understand. */
 static void fail_syntax(struct reader *r, const yaml_parser_t *p)
 {
-	const yaml_mark_t *at =
-		p->error == YAML_READER_ERROR ? &p->mark : &p->problem_mark;
+	struct cfg_place at = place_of(&p->problem_mark);
 
+	r->failed = true;
 	if (p->error == YAML_MEMORY_ERROR)
 		fail_memory(r);
+	else if (p->error == YAML_READER_ERROR && p->problem)
+		fail_bytes(r, p);
 	else if (p->context)
-		cfg_error(r->errors, place_of(at),
-			  "not valid YAML: %s (%s that begins in line %zu)",
-			  p->problem, p->context, p->context_mark.line + 1);
+		cfg_error(r->errors, at,
+			  "not valid YAML: %s (%s that begins in line %zu)%s",
+			  p->problem, p->context, p->context_mark.line + 1,
+			  advice(r, p));
 	else
-		cfg_error(r->errors, place_of(at), "not valid YAML: %s",
-			  p->problem ? p->problem : "unknown error");
-	r->failed = true;
+		cfg_error(r->errors, at, "not valid YAML: %s%s",
+			  p->problem ? p->problem : "unknown error",
+			  advice(r, p));
 }
 
 struct cfg_node *cfg_yaml_read(struct cfg_arena *a, const char *text,
 			       size_t len, struct cfg_errors *e)
 {
-	struct reader r = { .arena = a, .errors = e };
+	struct reader r = { .arena = a, .errors = e, .text = text, .len = len };
 	unsigned before = e->n;
 	yaml_parser_t p;
 	yaml_event_t ev;

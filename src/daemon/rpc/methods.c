@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/config/errors.h"
+#include "base/nearest.h"
 #include "daemon/metrics/numbers.h"
 #include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/internal.h"
@@ -177,17 +177,17 @@ static void refuse_method(const struct request *r, const char *name)
 	const char *advice = advice_for(name);
 	const struct rpc_method *m;
 	const struct rpc_noun *nouns;
-	struct cfg_nearest near;
+	struct nearest near;
 	char why[300], meant[64];
 	size_t n;
 
-	cfg_nearest_begin(&near, name);
+	nearest_begin(&near, name);
 	m = rpc_methods(&n);
 	for (size_t i = 0; i < n; i++)
-		cfg_nearest_try(&near, m[i].name);
+		nearest_try(&near, m[i].name);
 	nouns = rpc_nouns(&n);
 	for (size_t i = 0; i < n; i++)
-		cfg_nearest_try(&near, nouns[i].name);
+		nearest_try(&near, nouns[i].name);
 	if (!advice && near.best) {
 		/* a noun needs a verb */
 		snprintf(meant, sizeof(meant), "did you mean %.32s%s?",

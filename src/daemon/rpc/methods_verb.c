@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "daemon/config/edit.h"
 #include "daemon/rpc/internal.h"
 
@@ -49,15 +50,15 @@ static void add_word(char *out, size_t size, const char *word)
 
 static bool fail_noun(const struct request *r, const char *noun)
 {
-	struct cfg_nearest near;
+	struct nearest near;
 	const struct rpc_noun *all;
 	char words[200] = "";
 	size_t n;
 
 	all = rpc_nouns(&n);
-	cfg_nearest_begin(&near, noun);
+	nearest_begin(&near, noun);
 	for (size_t i = 0; i < n; i++) {
-		cfg_nearest_try(&near, all[i].name);
+		nearest_try(&near, all[i].name);
 		add_word(words, sizeof(words), all[i].name);
 	}
 	if (near.best)
@@ -71,12 +72,12 @@ static bool fail_noun(const struct request *r, const char *noun)
 static bool fail_verb(const struct request *r, const struct rpc_noun *noun,
 		      const char *verb)
 {
-	struct cfg_nearest near;
+	struct nearest near;
 	char words[200] = "";
 
-	cfg_nearest_begin(&near, verb);
+	nearest_begin(&near, verb);
 	for (unsigned i = 0; i < RPC_VERBS && noun->verbs[i]; i++) {
-		cfg_nearest_try(&near, noun->verbs[i]);
+		nearest_try(&near, noun->verbs[i]);
 		add_word(words, sizeof(words), noun->verbs[i]);
 	}
 	if (near.best)

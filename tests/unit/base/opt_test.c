@@ -188,18 +188,36 @@ static void test_opt_parse_operands_keep_their_order(void **state)
 	assert_false(l.values.loud);
 }
 
-static void test_opt_parse_beginnings_of_names(void **state)
+/* A beginning of a name is not a name: "--port" is not "--port-id". */
+static void test_opt_parse_other_names(void **state)
 {
+	static const struct opt_hint hints[] = { { "volume", "give --size" },
+						 { NULL, NULL } };
+	static const struct {
+		const char *word, *why;
+	} words[] = {
+		{ "--lou", "--lou: no such option; did you mean --loud? tool "
+			   "--help lists the options" },
+		{ "--cou=4",
+		  "--cou: no such option; did you mean --count? tool "
+		  "--help lists the options" },
+		{ "--tmie=4", "--tmie: no such option; did you mean --time? "
+			      "tool --help lists the options" },
+		{ "--sizes", "--sizes: no such option; did you mean --size? "
+			     "tool --help lists the options" },
+	};
 	struct line l;
 
 	(void)state;
-	assert_int_equal(PARSE(&l, "--lo", "--cou=4"), OPT_OK);
-	assert_true(l.values.loud);
-	assert_int_equal(l.values.count, 4);
-	assert_int_equal(PARSE(&l, "--co=4"), OPT_BAD);
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		assert_int_equal(PARSE(&l, words[i].word), OPT_BAD);
+		assert_string_equal(l.parser.why, words[i].why);
+	}
+	l.parser.hints = hints;
+	l.argv[0] = (char *)"--volume";
+	assert_int_equal(opt_parse(&l.parser, 1, l.argv), OPT_BAD);
 	assert_string_equal(l.parser.why,
-			    "--co: more than one option begins so; tool --help "
-			    "lists the options");
+			    "--volume: no such option; give --size");
 }
 
 static void test_opt_parse_errors(void **state)
@@ -207,8 +225,8 @@ static void test_opt_parse_errors(void **state)
 	static const struct {
 		const char *words[4], *why;
 	} lines[] = {
-		{ { "--nope" },
-		  "--nope: no such option; tool --help lists the options" },
+		{ { "--frobnicate" },
+		  "--frobnicate: no such option; tool --help lists the options" },
 		{ { "-x" },
 		  "-x: no such option; tool --help lists the options" },
 		{ { "-qx" },
@@ -396,7 +414,7 @@ int main(void)
 		cmocka_unit_test(test_opt_parse_all_kinds),
 		cmocka_unit_test(test_opt_parse_letters),
 		cmocka_unit_test(test_opt_parse_operands_keep_their_order),
-		cmocka_unit_test(test_opt_parse_beginnings_of_names),
+		cmocka_unit_test(test_opt_parse_other_names),
 		cmocka_unit_test(test_opt_parse_errors),
 		cmocka_unit_test(test_opt_parse_what_may_be_repeated),
 		cmocka_unit_test(test_opt_parse_stops),

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/nearest.h"
 #include "cmocka_all.h"
 #include "daemon/config/nouns.h"
 #include "daemon/config/yaml.h"
@@ -214,11 +215,27 @@ static const struct refusal syntax[] = {
 	  "more than 16 levels" },
 	{ "- a\n", 1, 1, "not a mapping" },
 	{ "\xff\n", 1, 1, "not valid YAML" },
+	/* frequent mistakes: where they are, and what to do */
+	{ V "# Gr\xfc\xdf\n", 2, 5, "byte fc; save the file in UTF-8" },
+	{ V "# \xc3\xa4\na: %x\n", 3, 4,
+	  "begins with this character in quotes" },
+	{ V "backstores:\n\ta: {}\n", 3, 1, "indent by blanks, not by tabs" },
+	{ V "a:\n  listen: [::1]:3260\n", 3, 12,
+	  "put an IPv6 address in quotes: \"[::1]:3260\"" },
+	{ V "a: [[::1]:3260]\n", 2, 5, "put an IPv6 address in quotes" },
+	{ V "a: *\n", 2, 5, "put a value that begins with * in quotes" },
+	{ V "a: {b: !c}\n", 2, 10, "begins with ! in quotes" },
+	{ V "a: b: c\n", 2, 5, "has a colon and a blank in quotes" },
+	{ V "targets\n", 3, 1, "a colon is missing there" },
 };
 
 static const struct refusal fields[] = {
 	{ "targets: {}\n", 1, 1, "version: missing; give version: 1" },
-	{ "version: 2\n", 1, 10, "version: 2: must be a number from 1 to 1" },
+	{ "version: 2\n", 1, 10, "version: 2: must be 1" },
+	{ V "backstores: {a: {store:/x}}\n", 2, 18,
+	  "backstore a: store:/x: give a blank after the colon" },
+	{ V "backstores:\n  a:\n    store:/x\n", 4, 5,
+	  "backstore a: store:/x: give a blank after the colon" },
 	{ V "target: {}\n", 2, 1,
 	  "target: unknown field; did you mean targets?" },
 	{ V "xyzzy: {}\n", 2, 1, "xyzzy: unknown field; iserd.yaml(5)" },
@@ -763,19 +780,19 @@ static void test_rows_of_nouns_are_complete(void **state)
 
 static void test_nearest(void **state)
 {
-	struct cfg_nearest n;
+	struct nearest n;
 
 	(void)state;
-	cfg_nearest_begin(&n, "lsiten");
-	cfg_nearest_try(&n, "tag");
+	nearest_begin(&n, "lsiten");
+	nearest_try(&n, "tag");
 	assert_null(n.best);
-	cfg_nearest_try(&n, "listen");
-	cfg_nearest_try(&n, "verbs-listen");
+	nearest_try(&n, "listen");
+	nearest_try(&n, "verbs-listen");
 	assert_string_equal(n.best, "listen");
-	cfg_nearest_begin(&n, "db");
-	cfg_nearest_try(&n, "xy");
+	nearest_begin(&n, "db");
+	nearest_try(&n, "xy");
 	assert_null(n.best);
-	cfg_nearest_try(&n, "da");
+	nearest_try(&n, "da");
 	assert_string_equal(n.best, "da");
 }
 
