@@ -49,6 +49,11 @@ class Numbers(Daemon):
         s.settimeout(patience(10))
         return s
 
+    def cpu(self):
+        """Returns the CPU time of worker 0 in seconds."""
+        with open("/proc/%d/task/%d/schedstat" % (self.proc.pid, self.proc.pid)) as f:
+            return int(f.read().split()[0]) / 1e9
+
     def get(self, path, method="GET", **headers):
         """Returns (status, headers, body)."""
         c = http.client.HTTPConnection("127.0.0.1")
@@ -606,6 +611,15 @@ class Page(unittest.TestCase):
         self.assertIn("reads/s", dom)
 
 
+def http_body(answers):
+    """Reads an answer from a file object; returns its body."""
+    length = 0
+    while (line := answers.readline()) != b"\r\n":
+        if line.lower().startswith(b"content-length:"):
+            length = int(line.split(b":")[1])
+    return answers.read(length)
+
+
 class Hostile(unittest.TestCase):
     """Requests that a scraper does not send."""
 
@@ -739,6 +753,33 @@ class Hostile(unittest.TestCase):
             self.assertLess(d.descriptors(), 100)
             for s in held:
                 s.close()
+
+    def test_requests_in_a_row(self):
+        """The texts of many units are not made again for each request in a row."""
+        ask = b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with Numbers(*["ram:1M"] * 200) as d:
+            for path in b"metrics", b"status.json":
+                with d.connect() as s:
+                    answers, cpu = s.makefile("rb"), []
+                    for n in (1, 200):
+                        cpu.append(d.cpu())
+                        s.sendall(ask % path * n)
+                        for _ in range(n):
+                            http_body(answers)
+                    # one is made, then ten at most
+                    self.assertLess(d.cpu() - cpu[1], 20 * (cpu[1] - cpu[0]) + 0.1, path)
+
+    def test_numbers_of_requests_in_a_row(self):
+        """Each request in a row has an answer; its numbers are soon those of now."""
+        with Numbers("ram:1M") as d, d.connect() as s:
+            s.settimeout(patience(20))
+            answers = s.makefile("rb")
+            s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300)
+            for _ in range(300):
+                self.assertIn(b"\niserd_logins_total 0\n", http_body(answers))
+            Wire(d).login()
+            until(lambda: "\niserd_logins_total 1\n" in d.get("/metrics")[2],
+                  "the login is not counted")
 
     def test_does_not_read(self):
         """A client that asks often and reads nothing costs a bounded amount of memory."""

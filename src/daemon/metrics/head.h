@@ -12,6 +12,7 @@ enum answer_kind {
 	ANSWER_READY,
 	ANSWER_STATUS,
 	ANSWER_PAGE,
+	ANSWER_KINDS,
 };
 
 /* head_kind returns what is at the path of a URL. */

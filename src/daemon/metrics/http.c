@@ -2,7 +2,8 @@
 /*
  * http.c: connections and requests, by libmicrohttpd. The library has no thread
  * of its own: its epoll descriptor is a watch of worker 0. A request for numbers
- * is suspended until the snapshot has visited each worker.
+ * is suspended until the snapshot has visited each worker. Requests that come meanwhile get the
+ * numbers of the same snapshot, and requests in a row those of an earlier one.
  *
  * Any program of this machine may connect. So a connection has HTTP_TIME for
  * each request, and a new one may end an earlier one (http_conns.h).
@@ -21,6 +22,7 @@
 #include "daemon/metrics/http_conns.h"
 #include "daemon/metrics/listen.h"
 #include "daemon/metrics/snapshot.h"
+#include "daemon/pace.h"
 #include "daemon/say.h"
 
 #define HTTP_CONNECTIONS 32
@@ -30,12 +32,34 @@
 #define HTTP_CHECK	 (1 * XTIME_S)
 #define HTTP_RUNS	 4u /* of libmicrohttpd in one turn */
 
+/* The time of worker 0 for all of it, and for making texts of numbers, which takes milliseconds
+ * with hundreds of units: no initiator shall see that in its 99th percentile. */
+static const struct credit http_share = { .burst = 5 * XTIME_MS, .part = 5 };
+static const struct credit text_share = { .burst = 5 * XTIME_MS, .part = 100 };
+
+/* Texts of numbers: by kind, and whether the client wants OpenMetrics. One that is older than
+ * this is made anew in any case. */
+#define TEXTS	 (2 * ANSWER_KINDS)
+#define TEXT_AGE (2 * XTIME_S)
+
+struct text {
+	struct MHD_Response *r; /* NULL: none so far */
+	unsigned status;
+	xtime at;
+};
+
 struct http {
 	struct daemon *daemon;
 	struct MHD_Daemon *mhd;
 	struct http_listener listener;
 	struct io_watch watch; /* the epoll descriptor of mhd */
-	struct io_timer run;   /* the next deadline of mhd */
+	struct io_timer due;   /* the next deadline of mhd */
+	struct pace pace;      /* runs mhd */
+	struct {
+		struct credit credit;
+		struct list waiting; /* http_request.link, for the snapshot */
+		struct text of[TEXTS];
+	} texts;
 	struct io_timer check; /* of the deadlines of connections */
 	struct http_conns conns;
 	bool has_room; /* a connection was closed in this run of mhd */
@@ -44,16 +68,16 @@ struct http {
 enum http_state {
 	HTTP_NEW,     /* the head has arrived */
 	HTTP_WAITING, /* for the snapshot */
-	HTTP_READY,   /* answer is complete */
+	HTTP_READY,   /* the text is there */
 };
 
 struct http_request {
 	struct http *http;
+	struct list link; /* of http.texts.waiting */
 	struct MHD_Connection *conn;
 	enum http_state state;
 	enum answer_kind kind;
 	bool open; /* the client wants OpenMetrics */
-	struct answer answer;
 };
 
 /* ---- the loop ---- */
@@ -63,37 +87,42 @@ static void set_timer(struct http *h)
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	if (MHD_get_timeout(h->mhd, &ms) == MHD_YES)
-		io_timer_set(h->daemon->loops[0], &h->run,
+		io_timer_set(h->daemon->loops[0], &h->due,
 			     io_now(h->daemon->loops[0]) +
 				     (xtime)MIN(ms, 60000u) * XTIME_MS);
 	else
-		io_timer_clear(h->daemon->loops[0], &h->run);
+		io_timer_clear(h->daemon->loops[0], &h->due);
 }
 
 /* Where HTTP_CONNECTIONS exist, libmicrohttpd takes its listener out of the epoll
  * set, and puts it back in the run after the one that closed a connection. */
-static void run_mhd(struct http *h)
+static void run_mhd(struct pace *p)
 {
+	struct http *h = container_of(p, struct http, pace);
+
 	for (unsigned runs = 0; !runs || (h->has_room && runs < HTTP_RUNS);
 	     runs++) {
 		h->has_room = false;
 		MHD_run(h->mhd);
 	}
+	io_watch_want(h->daemon->loops[0], &h->watch, IO_IN);
 	set_timer(h);
 	if (h->has_room)
-		io_timer_set(h->daemon->loops[0], &h->run,
-			     io_now(h->daemon->loops[0]));
+		pace_ask(p);
 }
 
 static void mhd_ready(struct io_watch *w, unsigned events)
 {
+	struct http *h = container_of(w, struct http, watch);
+
 	(void)events;
-	run_mhd(container_of(w, struct http, watch));
+	io_watch_want(h->daemon->loops[0], w, 0); /* until it has run */
+	pace_ask(&h->pace);
 }
 
 static void mhd_due(struct io_timer *t)
 {
-	run_mhd(container_of(t, struct http, run));
+	pace_ask(&container_of(t, struct http, due)->pace);
 }
 
 /* ---- connections ---- */
@@ -179,22 +208,31 @@ static const char *header_of(struct MHD_Connection *conn, const char *name)
 	return MHD_lookup_connection_value(conn, MHD_HEADER_KIND, name);
 }
 
-/* Queues the answer, whose body the response takes over. */
-static enum MHD_Result send_answer(struct MHD_Connection *conn,
-				   struct answer *a)
+/* Makes a response, which takes over the body of the answer. NULL: no memory. */
+static struct MHD_Response *response_of(struct answer *a)
 {
 	struct MHD_Response *r = MHD_create_response_from_buffer(
 		a->len, a->body,
 		a->is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
+
+	if (!r) {
+		answer_free(a);
+		return NULL;
+	}
+	for (unsigned i = 0; i < ANSWER_HEADERS && a->headers[i].name; i++)
+		MHD_add_response_header(r, a->headers[i].name,
+					a->headers[i].value);
+	return r;
+}
+
+static enum MHD_Result send_answer(struct MHD_Connection *conn,
+				   struct answer *a)
+{
+	struct MHD_Response *r = response_of(a);
 	enum MHD_Result result;
 
 	if (!r)
 		return MHD_NO;
-	if (!a->is_static)
-		a->body = NULL;
-	for (unsigned i = 0; i < ANSWER_HEADERS && a->headers[i].name; i++)
-		MHD_add_response_header(r, a->headers[i].name,
-					a->headers[i].value);
 	result = MHD_queue_response(conn, a->status, r);
 	MHD_destroy_response(r);
 	return result;
@@ -208,40 +246,106 @@ static enum MHD_Result refuse(const struct http_request *q, unsigned status)
 	return send_answer(q->conn, &a);
 }
 
+/* ---- numbers ---- */
+
+static struct text *text_of(const struct http_request *q)
+{
+	return &q->http->texts.of[2 * (unsigned)q->kind + q->open];
+}
+
+static enum MHD_Result send_text(const struct http_request *q)
+{
+	const struct text *x = text_of(q);
+
+	return x->r ? MHD_queue_response(q->conn, x->status, x->r)
+		    : refuse(q, MHD_HTTP_SERVICE_UNAVAILABLE);
+}
+
+static void drop_text(struct text *x)
+{
+	if (x->r)
+		MHD_destroy_response(x->r); /* once it is sent */
+	x->r = NULL;
+}
+
+static void make_text(const struct http_request *q, const struct snapshot *s,
+		      xtime now)
+{
+	struct text *x = text_of(q);
+	struct answer a;
+
+	if (x->at == now)
+		return; /* for an earlier request */
+	drop_text(x);
+	answer_numbers(&a, q->kind, q->open, s);
+	x->status = a.status;
+	x->r = response_of(&a);
+	x->at = now;
+}
+
 /* The snapshot is there, or NULL. */
 static void snapshot_done(void *arg, const struct snapshot *s)
 {
-	struct http_request *q = arg;
+	struct http *h = arg;
+	xtime began = io_now_exact();
+	struct list *n;
 
-	answer_numbers(&q->answer, q->kind, q->open, s);
-	q->state = HTTP_READY;
-	MHD_resume_connection(q->conn);
-	/* the library looks at resumed connections in its next run */
-	io_timer_set(q->http->daemon->loops[0], &q->http->run,
-		     io_now(q->http->daemon->loops[0]));
+	while ((n = list_pop_front(&h->texts.waiting))) {
+		struct http_request *q =
+			list_entry(n, struct http_request, link);
+
+		make_text(q, s, began);
+		q->state = HTTP_READY;
+		MHD_resume_connection(q->conn);
+	}
+	pace_use(&h->texts.credit, io_now_exact() - began);
+	pace_ask(&h->pace); /* the library looks at resumed connections then */
+}
+
+/* Asks for a snapshot, unless one is on its way. */
+static void wait_for_snapshot(struct http_request *q)
+{
+	struct http *h = q->http;
+	bool is_first = list_empty(&h->texts.waiting);
+	struct http_conn *c = conn_of(q->conn);
+
+	q->state = HTTP_WAITING;
+	if (c)
+		c->is_waiting = true;
+	MHD_suspend_connection(q->conn);
+	list_push_back(&h->texts.waiting, &q->link);
+	if (is_first)
+		snapshot_collect(h->daemon, snapshot_done, h);
+}
+
+/* A check of the health needs an answer of all workers, and no text. */
+static bool may_use_last(const struct http_request *q)
+{
+	struct http *h = q->http;
+	xtime now = io_now(h->daemon->loops[0]);
+
+	return q->kind != ANSWER_HEALTH && text_of(q)->r &&
+	       now - text_of(q)->at < TEXT_AGE &&
+	       !pace_may(&h->texts.credit, now);
 }
 
 static enum MHD_Result answer_request(struct http_request *q)
 {
 	struct http *h = q->http;
-	struct http_conn *c;
+	struct answer a;
 
 	switch (q->state) {
 	case HTTP_NEW:
-		if (answer_static(&q->answer, q->kind,
-				  daemon_is_ready(h->daemon)))
-			return send_answer(q->conn, &q->answer);
-		q->state = HTTP_WAITING;
-		c = conn_of(q->conn);
-		if (c)
-			c->is_waiting = true;
-		MHD_suspend_connection(q->conn);
-		snapshot_collect(h->daemon, snapshot_done, q);
+		if (answer_static(&a, q->kind, daemon_is_ready(h->daemon)))
+			return send_answer(q->conn, &a);
+		if (may_use_last(q))
+			return send_text(q);
+		wait_for_snapshot(q);
 		return MHD_YES;
 	case HTTP_WAITING:
 		return MHD_YES;
 	case HTTP_READY:
-		return send_answer(q->conn, &q->answer);
+		return send_text(q);
 	}
 	return MHD_NO;
 }
@@ -296,6 +400,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *conn,
 	q = *context = calloc(1, sizeof(*q));
 	if (!q)
 		return MHD_NO;
+	list_init(&q->link);
 	q->http = arg;
 	q->conn = conn;
 	q->kind = head_kind(url);
@@ -315,7 +420,7 @@ static void request_ends(void *arg, struct MHD_Connection *conn, void **context,
 	conn_renew(arg, conn);
 	if (!q)
 		return;
-	answer_free(&q->answer);
+	list_del(&q->link);
 	free(q);
 	*context = NULL;
 }
@@ -370,7 +475,10 @@ int http_open(struct daemon *d)
 		return EXIT_ERROR;
 	}
 	h->daemon = d;
-	h->run.fire = mhd_due;
+	h->due.fire = mhd_due;
+	pace_init(&h->pace, d->loops[0], &http_share, run_mhd);
+	h->texts.credit = text_share;
+	list_init(&h->texts.waiting);
 	h->check.fire = check_conns;
 	h->watch.fd = -1;
 	list_init(&h->conns.all);
@@ -399,9 +507,12 @@ void http_close(struct daemon *d)
 	else if (h->listener.fd >= 0)
 		close(h->listener.fd);
 	if (d->loops && d->loops[0]) {
-		io_timer_clear(d->loops[0], &h->run);
+		io_timer_clear(d->loops[0], &h->due);
+		pace_end(&h->pace);
 		io_timer_clear(d->loops[0], &h->check);
 	}
+	for (unsigned i = 0; i < TEXTS; i++)
+		drop_text(&h->texts.of[i]);
 	http_unlisten(&h->listener);
 	free(h);
 	d->http = NULL;

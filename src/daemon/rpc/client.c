@@ -45,7 +45,7 @@ void client_close(struct client *c)
 	c->gone = true;
 	rpc_events_leave(c);
 	io_timer_clear(c->control->loop, &c->unread);
-	io_defer_cancel(&c->more);
+	list_del(&c->turn);
 	io_watch_del(c->control->loop, &c->watch);
 	close(c->watch.fd);
 	if (c->control->spare < 0)
@@ -80,17 +80,20 @@ static bool is_behind(const struct client *c)
 static void client_watch(struct client *c, bool progress)
 {
 	struct io_loop *l = c->control->loop;
-	bool behind = is_behind(c), was_behind = !(c->watch.want & IO_IN);
+	bool behind = is_behind(c);
 
+	if (!behind && c->has_input && !list_linked(&c->turn)) {
+		list_push_back(&c->control->turns, &c->turn);
+		pace_ask(&c->control->pace);
+	}
 	io_watch_want(l, &c->watch,
-		      (behind ? 0 : IO_IN) | (c->out_len ? IO_OUT : 0));
+		      (behind || c->has_input ? 0 : IO_IN) |
+			      (c->out_len ? IO_OUT : 0));
 	if (c->out_len < UNREAD_MAX)
 		io_timer_clear(l, &c->unread);
 	else if (progress || !c->is_timed)
 		io_timer_set(l, &c->unread, io_now(l) + UNREAD_TIME);
 	c->is_timed = c->out_len >= UNREAD_MAX;
-	if (was_behind && !behind)
-		io_loop_defer(l, &c->more);
 }
 
 static void client_write(struct client *c)
@@ -210,25 +213,6 @@ static bool resize_input(struct client *c, size_t size)
 	return true;
 }
 
-/* Takes one line of the input. False: there is no whole line, or the client has
- * gone. */
-static bool take_input(struct client *c)
-{
-	char *end = memchr(c->in, '\n', c->in_len);
-	size_t len = end ? (size_t)(end - c->in) : 0;
-
-	if (!end)
-		return false;
-	take_line(c, c->in, len);
-	if (c->gone)
-		return false;
-	c->in_len -= len + 1;
-	memmove(c->in, end + 1, c->in_len);
-	if (c->in_size > LINE_BYTES && c->in_len < LINE_BYTES)
-		(void)resize_input(c, LINE_BYTES);
-	return true;
-}
-
 /* The buffer is full and has no whole line: enlarges it, or ends the client.
  * The client cannot read the error if it sends on without reading. */
 static void take_long_line(struct client *c)
@@ -244,24 +228,48 @@ static void take_long_line(struct client *c)
 		client_close(c);
 }
 
-/* Takes the lines of the input until the client is behind with reading. */
-static void take_all_input(struct client *c)
+/* No whole line is left: makes room for more. */
+static void no_line(struct client *c)
 {
-	while (!is_behind(c) && take_input(c))
-		;
-	if (c->gone)
-		return;
-	client_watch(c, false);
-	if (!is_behind(c) && c->in_len == c->in_size)
+	c->has_input = false;
+	c->in_len -= c->in_at;
+	memmove(c->in, c->in + c->in_at, c->in_len);
+	c->in_at = 0;
+	if (c->in_size > LINE_BYTES && c->in_len < LINE_BYTES)
+		(void)resize_input(c, LINE_BYTES);
+	if (c->in_len == c->in_size)
 		take_long_line(c);
 }
 
-static void client_more(struct io_defer *d)
+/* Takes one line of the input, if there is a whole one. */
+static void take_input(struct client *c)
 {
-	struct client *c = container_of(d, struct client, more);
+	const char *line = c->in + c->in_at;
+	const char *end = memchr(line, '\n', c->in_len - c->in_at);
 
-	c->pending++; /* a reference: the calls may close c */
-	take_all_input(c);
+	if (!end) {
+		no_line(c);
+		return;
+	}
+	c->in_at += (size_t)(end + 1 - line);
+	take_line(c, line, (size_t)(end - line));
+}
+
+void client_take_turn(struct pace *p)
+{
+	struct control *k = container_of(p, struct control, pace);
+	struct list *n = list_pop_front(&k->turns);
+	struct client *c = n ? list_entry(n, struct client, turn) : NULL;
+
+	if (!list_empty(&k->turns))
+		pace_ask(p);
+	if (!c)
+		return; /* the client that had asked is gone */
+	c->pending++;	/* a reference: the calls may close c */
+	if (!is_behind(c))
+		take_input(c);
+	if (!c->gone)
+		client_watch(c, false);
 	(void)client_put(c);
 }
 
@@ -277,7 +285,8 @@ static void client_read(struct client *c)
 		return;
 	}
 	c->in_len += (size_t)n;
-	take_all_input(c);
+	c->has_input = true;
+	client_watch(c, false);
 }
 
 static void client_ready(struct io_watch *w, unsigned events)
@@ -307,8 +316,7 @@ struct client *client_new(struct control *k, int fd)
 	c->watch.want = IO_IN;
 	c->watch.ready = client_ready;
 	c->unread.fire = client_unread;
-	c->more.run = client_more;
-	list_init(&c->more.link);
+	list_init(&c->turn);
 	if (!c->in || io_watch_add(k->loop, &c->watch)) {
 		client_free(c);
 		return NULL;

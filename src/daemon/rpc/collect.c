@@ -12,6 +12,7 @@ struct collect {
 	struct owed owed;
 	json_t *sessions;
 	unsigned worker; /* the worker that gets the message next */
+	xtime took;	 /* on all workers */
 	void (*respond)(struct client *c, json_t *id, json_t *sessions,
 			void *arg);
 	void *arg;
@@ -32,10 +33,13 @@ static void collect_respond(struct dev_msg *m)
 {
 	struct collect *k = container_of(m, struct collect, msg);
 	struct client *c = k->owed.client;
+	struct control *control = c->control;
+	xtime began = io_now_exact();
 	bool is_there = client_settle(&k->owed);
 
 	if (is_there)
 		k->respond(c, k->owed.id, k->sessions, k->arg);
+	pace_use(&control->pace.credit, k->took + io_now_exact() - began);
 	collect_free(k, is_there);
 }
 
@@ -44,8 +48,10 @@ static void collect_visit(struct dev_msg *m)
 	struct collect *k = container_of(m, struct collect, msg);
 	struct daemon *d = k->owed.client->control->daemon;
 	unsigned next = k->worker + 1;
+	xtime began = io_now_exact();
 
 	status_sessions(&d->workers[k->worker], k->sessions, SIZE_MAX);
+	k->took += io_now_exact() - began;
 	k->worker = next;
 	if (next == d->nworkers)
 		m->run = collect_respond;

@@ -19,6 +19,10 @@
 /* The pause of accept after it failed. */
 #define REST_TIME (100 * XTIME_MS)
 
+/* The time of worker 0 for requests in a row: an administrator's script may change much at
+ * once. */
+static const struct credit share = { .burst = 20 * XTIME_MS, .part = 5 };
+
 /* ---- more clients than there is room for ---- */
 
 /* Returns the client with the oldest request, of those to which no response is
@@ -139,6 +143,8 @@ struct control *control_open(struct daemon *d, const char *path)
 	k->loop = d->loops[0];
 	k->call = methods_call;
 	list_init(&k->clients);
+	list_init(&k->turns);
+	pace_init(&k->pace, k->loop, &share, client_take_turn);
 	list_init(&k->collects);
 	list_init(&k->endings);
 	list_init(&k->handovers);
@@ -167,6 +173,7 @@ void control_close(struct control *k)
 	rpc_kick_end(k);
 	rpc_cluster_end(k);
 	rpc_wait_close(k);
+	pace_end(&k->pace);
 	io_timer_clear(k->loop, &k->rest);
 	io_watch_del(k->loop, &k->watch);
 	close(k->watch.fd);

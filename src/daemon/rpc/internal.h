@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "daemon/daemon.h"
+#include "daemon/pace.h"
 #include "daemon/rpc/api.h"
 #include "daemon/rpc/control.h"
 
@@ -43,6 +44,10 @@ struct control {
 	struct events *events; /* NULL: none was asked for */
 	struct list endings;   /* struct kick_call of methods_sessions.c */
 	struct list handovers; /* struct cluster_call of methods_cluster.c */
+	/* clients that have input, one request in turn: a client that sends many in a row
+	 * leaves time for others and for initiators */
+	struct list turns; /* client.turn */
+	struct pace pace;
 	struct { /* wait.c: requests that wait for the end of a change */
 		struct list all;
 		struct io_timer timer;
@@ -57,9 +62,11 @@ struct client {
 	struct list link; /* of control.clients */
 	struct io_watch watch;
 	struct io_timer unread; /* until the client is dropped for not reading */
-	struct io_defer more;	/* takes requests that had to wait */
+	struct list turn;	/* of control.turns */
+	/* bytes [in_at, in_len) are not taken yet; has_input: they may have a whole line */
 	char *in, *out;
-	size_t in_len, in_size, out_len;
+	size_t in_at, in_len, in_size, out_len;
+	bool has_input;
 	unsigned pending; /* references: responses that are owed, callers */
 	unsigned owed;	  /* responses that are owed */
 	bool is_timed, gone;
@@ -86,6 +93,9 @@ struct client *client_new(struct control *k, int fd);
 /* client_close drops the client. The struct is freed once no response is owed
  * to it and no caller holds it. */
 void client_close(struct client *c);
+
+/* client_take_turn takes a request of the client whose turn it is; control.pace. */
+void client_take_turn(struct pace *p);
 
 /* client_result sends a response with result, which it takes over. The client of
  * a notification, which has no id, gets no response; of client_error, too. */
