@@ -381,6 +381,9 @@ class CommandLine(Folder):
             self.write("many%d" % i, "")
         _, err = run_import(self.write("f", "include %s/many*\n" % self.dir), status=1)
         self.assertIn("more than 1024 included files", err)
+        self.write("big", "# comment\n" * 800000)
+        _, err = run_import(self.write("f", "include %s/big\n" % self.dir * 20), status=1)
+        self.assertIn("the included files are longer than 64 MiB", err)
 
     def test_sizes(self):
         """A file that is longer than its LUN shows more to initiators than before."""

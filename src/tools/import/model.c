@@ -16,31 +16,38 @@ const struct import_auth import_none = { .name = "none" };
 static const char by_name, by_store, by_path, by_auth, by_portal, by_tag,
 	by_listen, by_target, by_note;
 
-void import_note(struct import_model *m, const struct tree *at,
-		 const char *format, ...)
+static void add_note(struct import_model *m, const struct tree *at,
+		     const char *text, const char *key)
 {
-	struct import_note *n;
-	va_list args;
-	char *text, *key;
+	struct import_note *n = pool_alloc(&m->pool, sizeof(*n));
 
-	va_start(args, format);
-	text = pool_vformat(&m->pool, format, args);
-	va_end(args);
-	key = pool_format(&m->pool, "%s:%u: %s", at->file, at->line, text);
-	if (pool_get(&m->pool, &by_note, key))
-		return;
-	if (m->nnotes++ >= IMPORT_NOTES_MAX)
-		return;
-	n = pool_alloc(&m->pool, sizeof(*n));
-	pool_put(&m->pool, &by_note, key, n);
+	pool_put(&m->pool, &by_note, pool_copy(&m->pool, key, strlen(key)), n);
 	n->file = at->file;
 	n->line = at->line;
-	n->text = text;
+	n->text = pool_copy(&m->pool, text, strlen(text));
 	if (m->last_note)
 		m->last_note->next = n;
 	else
 		m->notes = n;
 	m->last_note = n;
+}
+
+void import_note(struct import_model *m, const struct tree *at,
+		 const char *format, ...)
+{
+	char *text = NULL, *key = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0 ||
+	    asprintf(&key, "%s:%u: %s", at->file, at->line, text) < 0)
+		pool_no_memory();
+	va_end(args);
+	if (!pool_get(&m->pool, &by_note, key) &&
+	    m->nnotes++ < IMPORT_NOTES_MAX)
+		add_note(m, at, text, key);
+	free(text);
+	free(key);
 }
 
 void import_texts_add(struct import_model *m, struct import_texts *list,

@@ -22,7 +22,7 @@ struct pool_slot {
 	void *value;
 };
 
-static _Noreturn void pool_no_memory(void)
+void pool_no_memory(void)
 {
 	fputs("iserctl: out of memory\n", stderr);
 	exit(1);

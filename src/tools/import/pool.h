@@ -17,6 +17,8 @@ struct pool {
 	size_t nslots, nused;
 };
 
+/* pool_no_memory ends the program. */
+_Noreturn void pool_no_memory(void);
 /* pool_alloc returns size bytes of zeros, which belong to the pool. It ends the
  * program if there is no memory. */
 void *pool_alloc(struct pool *p, size_t size);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/escape.h"
 #include "tools/import/tree.h"
 
 #define WORDS_MAX 8 /* of one statement */
@@ -122,7 +121,7 @@ static bool read_word(struct reader *r)
 	}
 	r->word = pool_copy(r->in->pool, start, (size_t)(stop - start));
 	r->word_line = r->line;
-	if (text_is_plain(start, (size_t)(stop - start)))
+	if (tree_is_plain(start, (size_t)(stop - start)))
 		return true;
 	tree_fail(r->in, r->line,
 		  "a text is not UTF-8 or has control characters; remove these "

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/escape.h"
 #include "tools/import/tree.h"
 
 #define LONG_LINE 8192 /* bytes of a line with its continuations */
@@ -197,7 +196,7 @@ static bool take_line(struct reader *r, unsigned line, char *s)
 	struct tree_input *in = r->include.in;
 	char *pattern;
 
-	if (!text_is_plain(s, strlen(s)))
+	if (!tree_is_plain(s, strlen(s)))
 		return tree_fail(in, line,
 				 "not UTF-8 text; convert the file, for "
 				 "example by iconv -f latin1 -t utf8");
@@ -307,7 +306,7 @@ static bool read_lines(struct reader *r, const char *text, size_t len)
 
 struct tree *tree_read_tgt(struct tree_input *in, tree_opener *open)
 {
-	struct reader r = { .include = { in, take_file, open, 0, 0 } };
+	struct reader r = { .include = { in, take_file, open, 0, 0, 0 } };
 	const struct tree *t;
 
 	r.stack[r.depth++] =

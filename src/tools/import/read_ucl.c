@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/escape.h"
 #include "tools/import/tree.h"
 
 #define JSON_MEMBERS 256 /* of an object, which are compared in pairs */
@@ -223,7 +222,7 @@ static char *read_string(struct reader *r, char quote)
 	if (!take_char(r, quote))
 		return tree_fail(r->in, line,
 				 "a string has no closing quote on its line");
-	return text_is_plain(text, n) ? text : bad_text(r, line);
+	return tree_is_plain(text, n) ? text : bad_text(r, line);
 }
 
 /* ---- values ---- */
@@ -247,14 +246,15 @@ static struct tree *read_word(struct reader *r, const char *key)
 	if (!n)
 		return tree_fail(r->in, r->line, "a value is missing before %s",
 				 seen(r));
-	if (!text_is_plain(text, n))
+	if (!tree_is_plain(text, n))
 		return (struct tree *)(void *)bad_text(r, r->line);
+	/* the text may be a secret */
 	if (r->json && strcmp(text, "true") != 0 &&
 	    strcmp(text, "false") != 0 && strcmp(text, "null") != 0 &&
 	    strspn(text, "+-.0123456789eE") != n)
 		return tree_fail(r->in, r->line,
 				 "%.40s: not a JSON value; put text in quotes",
-				 text);
+				 key ? key : "an element of an array");
 	t = tree_new(r->in->pool, TREE_SCALAR, r->in->file, r->line, key, text);
 	if (!strcmp(text, "null"))
 		t->text = NULL;
@@ -600,7 +600,8 @@ static bool take_file(struct tree_include *i, const char *text, size_t len)
 
 struct tree *tree_read_ucl(struct tree_input *in, tree_opener *open)
 {
-	struct includer includer = { .include = { in, take_file, open, 0, 0 } };
+	struct includer includer = { .include = { in, take_file, open, 0, 0,
+						  0 } };
 	struct reader r = { in, in->text, in->text + in->len,
 			    1,	false,	  &includer };
 	struct tree *t = new_file(in);

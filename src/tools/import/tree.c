@@ -4,8 +4,11 @@
 
 #include <string.h>
 
+#include "base/escape.h"
+
 #define INCLUDES_MAX  1024 /* files that are included */
 #define INCLUDE_DEPTH 16
+#define INCLUDE_BYTES (64u << 20) /* of all of them */
 
 struct tree *tree_new(struct pool *p, enum tree_kind kind, const char *file,
 		      unsigned line, const char *key, const char *text)
@@ -89,10 +92,23 @@ bool tree_include_text(struct tree_include *i, const char *file,
 	if (i->files++ == INCLUDES_MAX)
 		return tree_fail(i->in, 0, "more than %d included files",
 				 INCLUDES_MAX);
+	if (len > INCLUDE_BYTES - i->bytes)
+		return tree_fail(i->in, 0,
+				 "the included files are longer than %u MiB",
+				 INCLUDE_BYTES >> 20);
+	i->bytes += len;
 	i->in->file = pool_copy(i->in->pool, file, strlen(file));
 	i->depth++;
 	ok = i->take(i, text, len);
 	i->depth--;
 	i->in->file = outer;
 	return ok;
+}
+
+bool tree_is_plain(const char *text, size_t len)
+{
+	/* the characters U+FFFE and U+FFFF, which YAML does not have */
+	return text_is_plain(text, len) &&
+	       !memmem(text, len, "\xef\xbf\xbe", 3) &&
+	       !memmem(text, len, "\xef\xbf\xbf", 3);
 }

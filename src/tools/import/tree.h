@@ -53,6 +53,7 @@ struct tree_include {
 	tree_taker *take;
 	tree_opener *open;
 	unsigned files, depth; /* included in all, and inside each other */
+	size_t bytes;	       /* of all of them */
 };
 
 /* tree_include takes an include directive. must: without the file there is an
@@ -75,6 +76,9 @@ struct tree *tree_find(const struct tree *t, const char *key);
 /* tree_text returns the text of the child with this key if it is a scalar,
  * else NULL. */
 const char *tree_text(const struct tree *t, const char *key);
+/* tree_is_plain returns whether a text is UTF-8 without control characters and can
+ * be in a configuration file of iserd. */
+bool tree_is_plain(const char *text, size_t len);
 /* tree_fail stores the error of a reader with its line, unless there is one
  * already, and returns NULL. */
 void *tree_fail(struct tree_input *in, unsigned line, const char *format, ...)

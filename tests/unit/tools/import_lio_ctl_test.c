@@ -20,7 +20,8 @@ static void test_json_errors(void **state)
 	expect_error("lio", "{\"a\": \"\\ud800\"}", "F:1: a text is not UTF-8");
 	expect_error("lio", "{\"a\": \"\\u001b\"}",
 		     "F:1: a text is not UTF-8 or has control characters");
-	expect_error("lio", "{\"a\": yes}", "F:1: yes: not a JSON value");
+	expect_error("lio", "{\"a\": yes}", "F:1: a: not a JSON value");
+	expect_error("lio", "{\"a\": [x]}", "F:1: an element of an array: not");
 	expect_error("lio", "{\"a\": }", "F:1: a value is missing before '}'");
 	expect_error("lio", "{} x", "F:1: the end of the file expected");
 	expect_error("lio", "{\"a\": 1,}", "F:1: a key in quotes");

@@ -97,6 +97,10 @@ static void test_tgt_syntax_errors(void **state)
 	expect_error("tgt", latin1, "F:2: not UTF-8 text");
 	expect_bytes_error("tgt", nul, sizeof(nul) - 1, "F:2: a NUL");
 	expect_error("tgt", "a \x1b[1m\n", "F:1: not UTF-8 text");
+	/* YAML does not have U+FFFE and U+FFFF */
+	expect_error("tgt", "a \xef\xbf\xbe\n", "F:1: not UTF-8 text");
+	expect_error("lio", "{\"a\": \"\\uffff\"}", "F:1: a text is not UTF-8");
+	expect_error("ctl", "alias \xef\xbf\xbf\n", "F:1: a text is not UTF-8");
 }
 
 static void test_tgt_depth(void **state)
