@@ -33,7 +33,15 @@ def run_import(*args, status=0, folder=None):
 
 
 def check_file(case, path, text):
-    """iserctl check accepts the result; secrets that iserd would refuse are the administrator's to choose."""
+    """iserctl check accepts the result, with files for its stores; secrets that iserd would refuse are the administrator's to choose."""
+    files = {}
+
+    def store(m):
+        file = files.setdefault(m.group(3), "%s.%d" % (path, len(files)))
+        sparse(file, 1 << 20)
+        return "store: %s%s%s" % (m.group(1), m.group(2) or "", file)
+
+    text = re.sub(r'store: ("?)(cd:|scsi:)?(/(?:[^\\",}\n]|\\.)+)', store, text)
     with open(path, "w") as f:
         f.write(text)
     for secret in re.findall(r"secret-file: ([^,}\n]+)", text):
@@ -43,7 +51,8 @@ def check_file(case, path, text):
                 f.write("secret for %s\n" % os.path.basename(secret))
     done = subprocess.run([ISERCTL, "check", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=patience(20))
-    case.assertEqual((done.returncode, done.stdout.decode()), (0, ""))
+    errors = [line for line in done.stdout.decode().split("\n") if not re.search(": warning: .*no such address$|: valid: |^$", line)]
+    case.assertEqual((done.returncode, errors), (0, []), text)
 
 
 def check_result(case, text):
@@ -392,7 +401,7 @@ class CommandLine(Folder):
                                                for name, size in (("a.img", 4096), ("b.img", 4096))]})
         _, err = run_import(self.write("f", text))
         self.assertIn("a.img: has 1048576 bytes, of which the file gives the LUN 4096", err)
-        self.assertIn("b.img, and 0 more: not compared", err)
+        self.assertIn("b.img: not compared", err)
         _, err = run_import(self.write("f", text.replace("4096", "1048576")))
         self.assertNotIn("has 1048576", err)
 

@@ -79,22 +79,24 @@ static void listen_at(struct ctl *l, struct import_portal *p,
 
 /* Gives a portal group its addresses, and a second one those that have iSER
  * only. */
-static void take_places(struct ctl *l, struct ctl_group *g, const char *name,
-			const struct places *all)
+static void take_places(struct ctl *l, struct ctl_group *g,
+			const struct tree *section, const struct places *all)
 {
+	const char *name = section->key;
 	bool has_tcp = false, has_iser = false, is_same = true;
 
 	for (const struct place *p = all->first; p; p = p->next) {
 		*(p->is_iser ? &has_iser : &has_tcp) = true;
 		is_same &= has_place(l, all, p->address, !p->is_iser);
 	}
-	g->tcp = import_portal_new(l->m, name);
+	g->tcp = import_portal_new(l->m, section, name);
 	g->tcp->transport = is_same && has_tcp	   ? "tcp, iser"
 			    : has_iser && !has_tcp ? "iser"
 						   : "tcp";
 	if (has_iser && has_tcp && !is_same) {
-		g->iser = import_portal_new(l->m, pool_format(&l->m->pool,
-							      "%s-iser", name));
+		g->iser = import_portal_new(l->m, section,
+					    pool_format(&l->m->pool, "%s-iser",
+							name));
 		g->iser->transport = "iser";
 	}
 	for (const struct place *p = all->first; p; p = p->next) {
@@ -198,44 +200,30 @@ void ctl_take_portal(struct ctl *l, const struct tree *section)
 		if (all->is_iser || ctl_is_key(c, "listen"))
 			ctl_each_value(l, c, take_listen, all);
 	}
-	take_places(l, g, section->key, all);
+	take_places(l, g, section, all);
 	set_discovery(l, section, g->tcp);
 	if (g->iser)
 		set_discovery(l, section, g->iser);
 	for (const struct tree *c = section->first; c; c = c->next)
 		if (ctl_is_key(c, "tag"))
 			take_tag(l, g->tcp, c);
-	if (!g->tcp->listen.n) {
-		import_note(l->m, section,
-			    "portal-group %s: has no address; it listens at "
-			    "127.0.0.1 only: change listen",
-			    section->key);
-		import_texts_add(l->m, &g->tcp->listen, "127.0.0.1:0");
-	}
 }
 
 /* The portal group "default" exists without being defined: ctld listens at port
  * 3260 of all addresses then, and denies discovery. */
 const struct ctl_group *ctl_default_portal(struct ctl *l, const struct tree *at)
 {
+	static const char *const all[] = { "0.0.0.0:3260", "[::]:3260" };
 	struct ctl_group *g = pool_alloc(&l->m->pool, sizeof(*g));
-	const struct import_portal *other =
-		import_portal_of(l->m, "0.0.0.0:3260");
 
 	pool_put(&l->m->pool, &ctl_of_portal, "default", g);
-	g->tcp = import_portal_new(l->m, "default");
+	g->tcp = import_portal_new(l->m, at, "default");
 	g->tcp->discovery = "none";
 	g->tcp->transport = "tcp";
-	if (other) {
-		import_note(l->m, at,
-			    "portal-group default: %s has its addresses, so it "
-			    "listens at 127.0.0.1 only; use the group %s in "
-			    "the targets",
-			    other->name, other->name);
-		import_texts_add(l->m, &g->tcp->listen, "127.0.0.1:0");
-		return g;
+	for (size_t i = 0; i < 2; i++) {
+		const struct place p = { .at = at, .address = all[i] };
+
+		listen_at(l, g->tcp, &p);
 	}
-	import_portal_listen(l->m, g->tcp, "0.0.0.0:3260");
-	import_portal_listen(l->m, g->tcp, "[::]:3260");
 	return g;
 }

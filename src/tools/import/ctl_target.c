@@ -230,7 +230,7 @@ static void serve_nowhere(struct ctl *l, struct import_target *t)
 		    "127.0.0.1 only: change portal-groups",
 		    t->name);
 	if (!l->nowhere) {
-		l->nowhere = import_portal_new(l->m, "unreachable");
+		l->nowhere = import_portal_new(l->m, t->at, "unreachable");
 		import_texts_add(l->m, &l->nowhere->listen, "127.0.0.1:0");
 		l->nowhere->discovery = "none";
 	}

@@ -303,10 +303,11 @@ static void check_sizes(struct import_model *m)
 	}
 	if (missing)
 		import_note(m, first->at,
-			    "size %s of %s, and %u more: not compared, as the "
-			    "file is not here; a LUN of iserd has the size of "
-			    "its file: check that they are the same",
-			    first->size, first->store, missing - 1);
+			    "size %s of %s%s: not compared, as the file is not "
+			    "here; a LUN of iserd has the size of its file: "
+			    "check that they are the same",
+			    first->size, first->store,
+			    missing > 1 ? ", and sizes of further files" : "");
 }
 
 /* Where the secret files will be: an absolute path, for the file of iserd. */
@@ -350,6 +351,7 @@ static int import_file(struct import_model *m, const struct command *c)
 		return 1;
 	}
 	import_check_units(m);
+	import_check_portals(m);
 	check_sizes(m);
 	import_name_secrets(m);
 	if (c->secrets && import_write_secrets(m))

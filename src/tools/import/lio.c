@@ -306,7 +306,7 @@ static void note_unreachable(struct lio *l)
 			    "group unreachable",
 			    t->name);
 		if (!p) {
-			p = import_portal_new(l->m, "unreachable");
+			p = import_portal_new(l->m, t->at, "unreachable");
 			import_texts_add(l->m, &p->listen, "127.0.0.1:0");
 		}
 		import_texts_add(l->m, &t->portals, p->name);

@@ -154,7 +154,7 @@ static struct import_portal *new_portal(struct import_model *m,
 					const struct import_auth *discovery)
 {
 	struct import_portal *portal = import_portal_new(
-		m, pool_format(&m->pool, "portal%u", m->last_tag + 1));
+		m, p->at, pool_format(&m->pool, "portal%u", m->last_tag + 1));
 
 	portal->discovery_auth = discovery;
 	portal->transport = p->is_iser ? "tcp, iser" : "tcp";

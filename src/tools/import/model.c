@@ -14,7 +14,7 @@ const struct import_auth import_none = { .name = "none" };
 
 /* The scopes of the tables of the model: their addresses count. */
 static const char by_name, by_store, by_path, by_auth, by_portal, by_tag,
-	by_listen, by_target, by_note;
+	by_listen, by_shared, by_target, by_note;
 
 static void add_note(struct import_model *m, const struct tree *at,
 		     const char *text, const char *key)
@@ -412,10 +412,11 @@ bool import_portal_tag(struct import_model *m, struct import_portal *p,
 }
 
 struct import_portal *import_portal_new(struct import_model *m,
-					const char *name)
+					const struct tree *at, const char *name)
 {
 	struct import_portal *p = pool_alloc(&m->pool, sizeof(*p));
 
+	p->at = at;
 	p->name = unique_name(m, &by_portal, name);
 	pool_put(&m->pool, &by_portal, p->name, p);
 	do
@@ -427,6 +428,70 @@ struct import_portal *import_portal_new(struct import_model *m,
 		m->portals = p;
 	m->last_portal = p;
 	return p;
+}
+
+/* Returns the address that stands for all of the protocol, with the same port; NULL:
+ * this is it. */
+static const char *all_addresses(struct import_model *m, const char *listen)
+{
+	const char *all = *listen == '[' ? "[::]" : "0.0.0.0";
+	const char *port = strrchr(listen, ':');
+
+	all = pool_format(&m->pool, "%s%s", all, port);
+	return strcmp(all, listen) ? all : NULL;
+}
+
+/* Takes from its portal group the address that stands for all, if another group has
+ * one of them. */
+static void divide(struct import_model *m, const struct import_portal *p,
+		   const char *listen)
+{
+	const char *all = all_addresses(m, listen);
+	const struct import_portal *q = all ? import_portal_of(m, all) : NULL;
+
+	if (!q || q == p)
+		return;
+	import_note(m, q->at,
+		    "listen %s of portal group %s: left out: %s is of portal "
+		    "group %s, and iserd listens either at all addresses or at "
+		    "certain ones; give the other addresses of the machine",
+		    all, q->name, listen, p->name);
+	pool_put(&m->pool, &by_listen, all, NULL);
+	pool_put(&m->pool, &by_shared, all, m);
+}
+
+/* Rebuilds the list of addresses without those that iserd cannot listen at. */
+static void clean_up(struct import_model *m, struct import_portal *p)
+{
+	const struct import_text *t = p->listen.first;
+
+	p->listen.first = p->listen.last = NULL;
+	p->listen.n = 0;
+	for (; t; t = t->next) {
+		const char *all = all_addresses(m, t->text);
+
+		/* not to be left out, nor one of all that the group has */
+		if (all ? import_portal_of(m, all) != p
+			: !pool_get(&m->pool, &by_shared, t->text))
+			import_texts_add(m, &p->listen, t->text);
+	}
+	if (p->listen.n)
+		return;
+	import_note(m, p->at,
+		    "portal group %s: has no address; it listens at 127.0.0.1 "
+		    "only: change listen",
+		    p->name);
+	import_texts_add(m, &p->listen, "127.0.0.1:0");
+}
+
+void import_check_portals(struct import_model *m)
+{
+	for (struct import_portal *p = m->portals; p; p = p->next)
+		for (const struct import_text *t = p->listen.first; t;
+		     t = t->next)
+			divide(m, p, t->text);
+	for (struct import_portal *p = m->portals; p; p = p->next)
+		clean_up(m, p);
 }
 
 /* ---- targets ---- */

@@ -82,6 +82,7 @@ struct import_auth {
 
 struct import_portal {
 	struct import_portal *next;
+	const struct tree *at;
 	const char *name;
 	unsigned tag;
 	struct import_texts listen;
@@ -211,7 +212,13 @@ bool import_portal_tag(struct import_model *m, struct import_portal *p,
 		       unsigned tag);
 /* import_portal_new returns a new portal group with the next free tag. */
 struct import_portal *import_portal_new(struct import_model *m,
+					const struct tree *at,
 					const char *name);
+/* import_check_portals leaves out all addresses ("0.0.0.0" or "[::]") of a portal
+ * group where another group has one of them with the same port, because a machine
+ * with Linux has one listener then; a group without an address gets one that no
+ * other machine reaches. */
+void import_check_portals(struct import_model *m);
 /* import_target_new returns a new target; NULL, after a note, if the name is
  * not one of iSCSI, is known already, or if there are too many. */
 struct import_target *import_target_new(struct import_model *m,

@@ -264,9 +264,10 @@ static void take_target(struct tgt *g, const struct tree *block)
 
 /* ---- the file ---- */
 
-static void make_portals(struct tgt *g, const struct import_auth *discovery)
+static void make_portals(struct tgt *g, const struct tree *file,
+			 const struct import_auth *discovery)
 {
-	struct import_portal *p = import_portal_new(g->m, "default");
+	struct import_portal *p = import_portal_new(g->m, file, "default");
 
 	import_texts_add(g->m, &p->listen, "0.0.0.0:3260");
 	import_texts_add(g->m, &p->listen, "[::]:3260");
@@ -275,7 +276,7 @@ static void make_portals(struct tgt *g, const struct import_auth *discovery)
 	g->portal = p;
 	if (!g->has_iser || !g->has_tcp)
 		return;
-	g->iser = import_portal_new(g->m, "iser");
+	g->iser = import_portal_new(g->m, file, "iser");
 	import_texts_add(g->m, &g->iser->listen, "127.0.0.1:0");
 	g->iser->transport = "iser";
 	g->iser->discovery_auth = discovery;
@@ -346,7 +347,7 @@ void import_tgt(struct import_model *m, const struct tree *file)
 	struct tgt g = { .m = m };
 
 	take_globals(&g, file);
-	make_portals(&g, take_discovery(m, file));
+	make_portals(&g, file, take_discovery(m, file));
 	for (const struct tree *c = file->first; c; c = c->next)
 		if (c->kind == TREE_OBJECT && tgt_is_key(c, "target"))
 			take_target(&g, c);

@@ -60,6 +60,7 @@ static void print_model(struct import_model *m)
 	if (!f)
 		return;
 	import_check_units(m);
+	import_check_portals(m);
 	import_name_secrets(m);
 	import_print_yaml(m, f);
 	import_print_notes(m, f);

@@ -73,6 +73,7 @@ static inline void import_bytes(struct result *r, const char *format,
 	else
 		import_ctl(&r->m, t);
 	import_check_units(&r->m);
+	import_check_portals(&r->m);
 	import_name_secrets(&r->m);
 	print_result(r);
 }

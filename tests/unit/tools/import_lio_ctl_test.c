@@ -340,8 +340,7 @@ static void test_lio_portals(void **state)
 		       TPG(AT("192.0.2.1") "," AT("192.0.2.2") "," AT(
 			       "[::0]"))) "," TARGET(IQN "2",
 						     TPG(AT("192.0.2.2"))) "]}",
-	       "listen: [\"192.0.2.1:3260\", \"[::]:3260\", "
-	       "\"0.0.0.0:3260\"]\n    transport: [tcp]",
+	       "listen: [\"192.0.2.1:3260\", \"[::]:3260\"]\n    transport: [tcp]",
 	       "listen: [\"192.0.2.2:3260\"]",
 	       "portal-groups: [portal1, portal2]", "portal-groups: [portal2]",
 	       NULL);
@@ -626,8 +625,8 @@ static void test_ctl_portals(void **state)
 	       "listen 0.0.0.0\nlisten host }\n" CTL(""),
 	       "listen 0.0.0.0:3260: left out: the portal group p",
 	       "listen host: left out: not a numeric",
-	       "portal-group default: p has its addresses, so it listens at",
-	       NULL);
+	       "listen host: left out: not a numeric",
+	       "listen: [\"[::]:3260\"]", NULL);
 	expect("ctl",
 	       "portal-group p { listen 192.0.2.1:99999\ntag 2 }\nportal-group "
 	       "p { listen [::1\nlisten ::1 }\nportal-group q { listen "
@@ -644,6 +643,28 @@ static void test_ctl_portals(void **state)
 	expect("ctl", "target naa.5001000000000001 { port isp0 }\n",
 	       "target naa.5001000000000001: left out: it has no portal-group",
 	       "targets: {}", NULL);
+}
+
+/* Linux has one listener of a port either at all addresses or at each. */
+static void test_all_addresses(void **state)
+{
+	(void)state;
+	expect("ctl",
+	       "portal-group p { listen 192.0.2.1 }\nportal-group q { listen "
+	       "0.0.0.0\nlisten [::] }\nportal-group r { listen 192.0.2.2\n"
+	       "listen [::]:3261\nlisten [::1]:3261 }\n",
+	       "F:2: listen 0.0.0.0:3260 of portal group q: left out: "
+	       "192.0.2.1:3260 is of portal group p",
+	       "listen: [\"192.0.2.1:3260\"]", "listen: [\"[::]:3260\"]",
+	       "listen: [\"192.0.2.2:3260\", \"[::]:3261\"]", NULL);
+	expect("ctl",
+	       "portal-group p { listen 0.0.0.0\nlisten [::1] }\n" CTL(""),
+	       "listen: [\"0.0.0.0:3260\", \"[::1]:3260\"]",
+	       "listen 0.0.0.0:3260: left out: the portal group p has this",
+	       "listen [::]:3260 of portal group default: left out",
+	       "portal group default: has no address; it listens at 127.0.0.1 "
+	       "only",
+	       NULL);
 }
 
 static void test_ctl_luns(void **state)
@@ -806,6 +827,7 @@ int main(void)
 		cmocka_unit_test(test_ucl_include),
 		cmocka_unit_test(test_ctl_access),
 		cmocka_unit_test(test_ctl_portals),
+		cmocka_unit_test(test_all_addresses),
 		cmocka_unit_test(test_ctl_luns),
 		cmocka_unit_test(test_ctl_identity),
 		cmocka_unit_test(test_ctl_globals),
