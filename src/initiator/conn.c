@@ -305,19 +305,22 @@ static void end_state(struct ini_conn *c)
  * the session. */
 static void lose_conn(struct ini_conn *c, int err)
 {
+	struct ini_session *s = c->session;
 	bool is_last = ini_recover_is_last(c);
 
 	end_state(c);
 	dm_deallocate_connection_resources(c->dm);
-	if (is_last &&
-	    !ini_is_waiting(c->session)) /* several may end at once */
-		ini_session_failed(c->session);
+	if (is_last && !ini_is_waiting(s)) /* several may end at once */
+		ini_session_failed(s);
 	ini_fail_requests(c, err);
 	ini_leave_end(c, err);
 	if (is_last)
 		ini_recover_wait(c);
 	else
 		ini_recover_begin(c);
+	/* the caller may have given the session up when a request failed */
+	if (s->is_ending && list_empty(&s->conns))
+		ini_session_lost_conn(s, false, err);
 }
 
 /* [RFC 7143: 7.1.4.3 #1] */

@@ -312,6 +312,32 @@ static void test_the_caller_gives_up(void **state)
 	end();
 }
 
+static void kill_on_error(struct ini_request *r, int err,
+			  const struct dm_control *rsp)
+{
+	(void)r;
+	(void)rsp;
+	assert_int_equal(err, ERR_RESET);
+	ini_kill(s, err);
+}
+
+/* The caller gives up because the connection takes its request with it: the session
+ * ends, and nothing waits or leaks. */
+static void test_the_caller_gives_up_at_the_loss(void **state)
+{
+	struct ini_request r = { .done = kill_on_error };
+
+	(void)state;
+	begin(1, 2);
+	assert_int_equal(ini_ping(s, &r, NULL, 0, XTIME_NEVER), 0);
+	submit(0, false);
+	cut(&wires[0]);
+	assert_true(is_closed);
+	assert_int_equal(close_err, ERR_RESET);
+	assert_int_equal(ended, 1);
+	end();
+}
+
 /* The memory of an overdue command is the caller's: the session ends. */
 static void test_a_command_is_overdue(void **state)
 {
@@ -468,6 +494,7 @@ int main(void)
 		T(test_two_lost_connections),
 		T(test_failed_logins),
 		T(test_the_caller_gives_up),
+		T(test_the_caller_gives_up_at_the_loss),
 		T(test_a_command_is_overdue),
 		T(test_requests_meanwhile),
 		T(test_an_abort_that_waits_long),
