@@ -64,25 +64,31 @@ bool head_wants_open(const char *accept)
 	return false;
 }
 
+/* What follows the host: nothing, or a port (RFC 3986 §3.2.3: it may be empty). */
+static bool is_port(const char *p)
+{
+	return !*p || (*p == ':' && !p[1 + strspn(p + 1, "0123456789")]);
+}
+
+/* RFC 9110 §7.2: uri-host [ ":" port ]; an IPv6 address is in brackets. */
 bool head_is_local(const char *host)
 {
+	bool is_v6 = host && host[0] == '[';
 	unsigned char address[16];
 	char name[64];
 	size_t len;
 
 	if (!host)
 		return true;
-	if (host[0] == '[') {
-		host++;
-		len = strcspn(host, "]");
-	} else {
-		len = strcspn(host, ":");
-	}
-	if (len >= sizeof(name))
+	host += is_v6;
+	len = strcspn(host, is_v6 ? "]" : ":");
+	if (len >= sizeof(name) || (is_v6 && !host[len]) ||
+	    !is_port(host + len + is_v6))
 		return false;
 	memcpy(name, host, len);
 	name[len] = '\0';
+	if (is_v6)
+		return inet_pton(AF_INET6, name, address) == 1;
 	return !strcasecmp(name, "localhost") ||
-	       inet_pton(AF_INET, name, address) == 1 ||
-	       inet_pton(AF_INET6, name, address) == 1;
+	       inet_pton(AF_INET, name, address) == 1;
 }

@@ -147,12 +147,23 @@ static void test_host(void **state)
 	static const char *const good[] = { "localhost",  "LOCALHOST:9860",
 					    "127.0.0.1",  "127.0.0.1:9860",
 					    "10.1.2.3:1", "[::1]:9860",
-					    "[fe80::1]" };
-	static const char *const bad[] = {
-		"evil.example",		  "",  "127.0.0.1.evil.example",
-		"localhost.evil.example", "1", "0x7f000001",
-		"[evil.example]"
-	};
+					    "[fe80::1]",  "localhost:" };
+	static const char *const bad[] = { "evil.example",
+					   "",
+					   "127.0.0.1.evil.example",
+					   "localhost.evil.example",
+					   "1",
+					   "0x7f000001",
+					   "[evil.example]",
+					   "[::1]evil",
+					   "[::1].evil.example",
+					   "[::1",
+					   "[::1]:80.evil.example",
+					   "localhost:80.evil.example",
+					   "127.0.0.1:evil",
+					   "[localhost]",
+					   "[127.0.0.1]",
+					   "::1" };
 
 	(void)state;
 	assert_true(head_is_local(NULL));
