@@ -256,7 +256,63 @@ class Liar(threading.Thread):
         return data
 
 
+class StructuredLiar(Liar):
+    """A server of fixed newstyle with structured replies: self.answer says which chunks a read gets."""
+
+    def chunk(self, c, cookie, flags, kind, data=b""):
+        c.sendall(struct.pack(">IHHQI", 0x668e33ef, flags, kind, cookie, len(data)) + data)
+
+    def negotiate(self, c):
+        c.sendall(b"NBDMAGICIHAVEOPT" + struct.pack(">H", 3))  # fixed newstyle, no zeroes
+        self.exactly(c, 4)
+        while True:
+            _, option, length = struct.unpack(">8sII", self.exactly(c, 16))
+            self.exactly(c, length)
+
+            def reply(kind, data=b""):
+                c.sendall(struct.pack(">QIII", 0x3e889045565a9, option, kind, len(data)) + data)
+            if option == 8:  # STRUCTURED_REPLY
+                reply(1)
+            elif option == 7:  # GO: INFO_EXPORT with HAS_FLAGS, FLUSH, FUA
+                reply(3, struct.pack(">HQH", 0, self.size, 13))
+                reply(1)
+                return
+            else:
+                reply(0x80000001)
+
+    def serve(self, c):
+        self.negotiate(c)
+        while True:
+            _, _, kind, cookie, offset, length = struct.unpack(">IHHQQI", self.exactly(c, 28))
+            if kind == 1:
+                self.exactly(c, length)
+            if kind == 2:
+                return
+            half = struct.pack(">Q", offset + length // 2) + b"z" * (length - length // 2)
+            if kind != 0 or self.answer == "none":
+                self.chunk(c, cookie, 1, 0)
+            elif self.answer == "half":
+                self.chunk(c, cookie, 1, 1, half)
+            elif self.answer == "hole":  # half of it
+                self.chunk(c, cookie, 1, 2, struct.pack(">QI", offset, length // 2))
+            else:
+                self.chunk(c, cookie, 0, 1, half)
+                self.chunk(c, cookie, 1, 2, struct.pack(">QI", offset, length // 2))
+
+
 class Lies(Store):
+    def test_reads_without_all_bytes(self):
+        """A read is not GOOD with zeros that the server has not sent; chunks in any order are a whole reply."""
+        liar = StructuredLiar()
+        self.addCleanup(liar.listener.close)
+        with self.session("nbd://127.0.0.1:%d" % liar.port) as (d, w):
+            for answer in ("none", "half", "hole"):
+                with self.subTest(answer):
+                    liar.answer = answer
+                    self.assertEqual(sense(w.read10(0, 8))[0], MEDIUM_ERROR)
+                    liar.answer = "good"
+                    self.assertEqual(w.read10(0, 8), (0, bytes(2048) + b"z" * 2048))
+
     def test_wrong_answers(self):
         """Whatever the server answers, a command ends, never with GOOD and wrong data, and the store recovers."""
         liar = Liar()

@@ -58,6 +58,7 @@ struct bsnbd_step {
 	struct list link;
 	uint64_t at;	  /* bytes of the request that are done */
 	uint64_t now;	  /* bytes of the pieces that are in progress */
+	uint64_t got;	  /* bytes of a read that the server has sent */
 	unsigned pending; /* pieces in progress, and 1 while they are made */
 	int error;	  /* the first one; Exxx */
 	void *bounce;	  /* NULL: the memory of the request is used */

@@ -46,6 +46,8 @@ static void piece_ended(struct bsnbd_step *s)
 {
 	if (--s->pending)
 		return;
+	if (s->req->op == BS_READ && s->got != s->now && !s->error)
+		s->error = EPROTO;
 	s->at += s->now;
 	if (s->error || s->at >= s->req->len)
 		bsnbd_end(s, s->error);
@@ -90,6 +92,21 @@ static unsigned flags_of(const struct bsnbd_step *s)
 	return fua ? LIBNBD_CMD_FLAG_FUA : 0;
 }
 
+/* A chunk of a reply: libnbd does not check that a read gets all its bytes
+ * (nbd_pread_structured(3)). Those that the server leaves out are zeros in the memory. */
+static int on_chunk(void *arg, const void *p, size_t n, uint64_t off,
+		    unsigned status, int *error)
+{
+	struct bsnbd_step *s = arg;
+
+	(void)p;
+	(void)off;
+	(void)status;
+	(void)error;
+	s->got += n;
+	return 0;
+}
+
 static void issue_part(struct bsnbd_step *s, char *p, uint64_t off, size_t len)
 {
 	struct nbd_handle *h = s->store->h;
@@ -97,9 +114,12 @@ static void issue_part(struct bsnbd_step *s, char *p, uint64_t off, size_t len)
 	while (len && !s->error) {
 		size_t n = (size_t)MIN(len, s->store->piece);
 		nbd_completion_callback done = completion(s);
+		nbd_chunk_callback chunk = { .callback = on_chunk,
+					     .user_data = s };
 
 		if (s->req->op == BS_READ)
-			check_issued(s, nbd_aio_pread(h, p, n, off, done, 0));
+			check_issued(s, nbd_aio_pread_structured(
+						h, p, n, off, chunk, done, 0));
 		else
 			check_issued(s, nbd_aio_pwrite(h, p, n, off, done,
 						       flags_of(s)));
