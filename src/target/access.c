@@ -96,6 +96,21 @@ const struct tgt_auth_group *tgt_access_auth(const struct tgt_directory *d,
 	return d->auth_groups[group];
 }
 
+/* An initiator that the auth group of a target refuses gets the status of a target that
+ * does not exist: else names could be guessed. Where SendTargets shows all targets to all
+ * initiators, it gets the true one (§11.13.5). */
+static uint16_t hide(const struct tgt_directory *d, const struct tgt_visitor *v,
+		     uint16_t status)
+{
+	const struct tgt_portal_group *g =
+		tgt_directory_portal_group(d, v->portal_group);
+
+	return status == ISCSI_LOGIN_FORBIDDEN &&
+			       g->cfg.discovery != TGT_DISCOVERY_ALL
+		       ? ISCSI_LOGIN_NOT_FOUND
+		       : status;
+}
+
 uint16_t tgt_access_login(const struct tgt_directory *d,
 			  const struct tgt_visitor *v,
 			  const struct tgt_target *t, const char **why)
@@ -108,7 +123,7 @@ uint16_t tgt_access_login(const struct tgt_directory *d,
 		*why = "the target is not in this portal group";
 		return ISCSI_LOGIN_NOT_FOUND;
 	}
-	return ask_group(tgt_access_auth(d, v, t), v, why);
+	return hide(d, v, ask_group(tgt_access_auth(d, v, t), v, why));
 }
 
 uint16_t tgt_access_discovery(const struct tgt_directory *d,

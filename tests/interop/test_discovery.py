@@ -236,7 +236,7 @@ class Discovery(Folder):
         self.assertEqual(self.ask(self.left, "10.77.1.1", IQN + "left", target="left"), {"left": [LEFT4, LEFT6, RIGHT]})
         self.assertEqual(self.ask(self.left, "10.77.1.1", IQN + "front", target="left"), {})
         self.assertIsNone(self.ask(self.left, "10.77.1.1", "All", target="left"))
-        self.assertEqual(self.ask(self.right, "10.77.2.1", "", target="left"), 0x0202)  # not from this address
+        self.assertEqual(self.ask(self.right, "10.77.2.1", "", target="left"), 0x0203)  # not from this address
 
     def test_initiator_names_and_discovery(self):
         self.assertIn("named", self.ask(self.right, "10.77.2.1", name="named-1"))

@@ -291,7 +291,9 @@ static const struct cfg_field portal_fields[] = {
 		     OPT_WORD(struct cfg_portal, discovery, discoveries),
 		     .help = "the targets that SendTargets reports: those that "
 			     "the initiator may log in to, all of the portal "
-			     "group, or none" },
+			     "group, or none; unless all are reported, a "
+			     "target that refuses an initiator answers as one "
+			     "that does not exist" },
 		   .type = CFG_ENUM, .scope = CFG_PORTAL,
 		   .apply = CFG_AT_ONCE } },
 	{ .row = { { .name = "discovery-auth", .arg = "GROUP",

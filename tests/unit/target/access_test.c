@@ -121,7 +121,7 @@ static struct tgt_directory *build(void)
 /* ---- the table ---- */
 
 /* What a target is to an initiator: its login succeeds; the auth group refuses
- * it (0202h); the target is not there (0203h). */
+ * it (0202h); the target is not there, or looks so (0203h). */
 #define YES '+'
 #define NO  '-'
 #define NIL '.'
@@ -135,24 +135,24 @@ static const struct {
 	const char *login, *shown;
 	char discovery;
 } table[] = {
-	{ ALICE, v4_near, FRONT, "+-++++.", "+.++++.", YES },
-	{ ALICE, v4_far, FRONT, "+-+--+.", "+.+..+.", YES },
-	{ ALICE, v6_near, FRONT, "+-++++.", "+.++++.", YES },
-	{ ALICE, v6_far, FRONT, "+-+--+.", "+.+..+.", YES },
-	{ BOB, v4_near, FRONT, "+-++++.", "+.++++.", YES },
-	{ BOB, v4_far, FRONT, "+-+--+.", "+.+..+.", YES },
-	{ OURS "bobb", v4_near, FRONT, "+--+++.", "+..+++.", YES },
-	{ OURS, v4_near, FRONT, "+--+++.", "+..+++.", YES },
-	{ EVE, v4_near, FRONT, "+--+-+.", "+..+.+.", YES },
-	{ EVE, v4_far, FRONT, "+----+.", "+....+.", YES },
+	{ ALICE, v4_near, FRONT, "+.++++.", "+.++++.", YES },
+	{ ALICE, v4_far, FRONT, "+.+..+.", "+.+..+.", YES },
+	{ ALICE, v6_near, FRONT, "+.++++.", "+.++++.", YES },
+	{ ALICE, v6_far, FRONT, "+.+..+.", "+.+..+.", YES },
+	{ BOB, v4_near, FRONT, "+.++++.", "+.++++.", YES },
+	{ BOB, v4_far, FRONT, "+.+..+.", "+.+..+.", YES },
+	{ OURS "bobb", v4_near, FRONT, "+..+++.", "+..+++.", YES },
+	{ OURS, v4_near, FRONT, "+..+++.", "+..+++.", YES },
+	{ EVE, v4_near, FRONT, "+..+.+.", "+..+.+.", YES },
+	{ EVE, v4_far, FRONT, "+....+.", "+....+.", YES },
 	/* all targets of the portal group are reported, to admitted names */
 	{ ALICE, v4_near, BACK, "+-++...", "++++...", YES },
 	{ ALICE, v4_far, BACK, "+-+-...", "++++...", YES },
 	{ EVE, v6_near, BACK, "+--+...", "++++...", NO },
 	{ EVE, v6_far, BACK, "+---...", "++++...", NO },
 	/* a discovery session needs CHAP */
-	{ ALICE, v4_near, STORE, "+-...+.", "+....+.", YES },
-	{ EVE, v4_far, STORE, "+-...+.", "+....+.", YES },
+	{ ALICE, v4_near, STORE, "+....+.", "+....+.", YES },
+	{ EVE, v4_far, STORE, "+....+.", "+....+.", YES },
 	/* none is reported */
 	{ ALICE, v4_near, HIDDEN, "+......", ".......", YES },
 	{ EVE, v6_far, HIDDEN, "+......", ".......", YES },
@@ -329,9 +329,9 @@ static void test_bound_accounts_and_maps(void **state)
 		{ BOB, "carol", YES, false, OF_CAROL },
 		{ OURS "bill", "dave", YES, true, DEFAULT },
 		/* no account is for these names: refused before CHAP */
-		{ OURS "carol", "carol", NO, false, DEFAULT },
-		{ EVE, "carol", NO, false, DEFAULT },
-		{ EVE, "dave", NO, false, DEFAULT },
+		{ OURS "carol", "carol", NIL, false, DEFAULT },
+		{ EVE, "carol", NIL, false, DEFAULT },
+		{ EVE, "dave", NIL, false, DEFAULT },
 	};
 	struct dev_map *maps[MAPS] = { new_map(), new_map(), new_map() };
 	struct tgt_directory *d = build_bound(maps);

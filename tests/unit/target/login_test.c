@@ -636,7 +636,7 @@ static void test_login_forbidden_rfc7143_11_13_5(void **state)
 	assert_int_equal(tgt_target_add(d, &target), 0);
 	assert_int_equal(tgt_target_portal_group(d, 0, 0), 0);
 	fixture_apply(r, d);
-	assert_int_equal(KEYS(peer_new(r, 0), NORMAL), ISCSI_LOGIN_FORBIDDEN);
+	assert_int_equal(KEYS(peer_new(r, 0), NORMAL), ISCSI_LOGIN_NOT_FOUND);
 	assert_int_equal(KEYS(peer_new(r, 0), "InitiatorName=" FIXTURE_INI "\0"
 					      "SessionType=Discovery"),
 			 ISCSI_LOGIN_FORBIDDEN);
