@@ -186,6 +186,7 @@ static int choose_method(struct iscsi_login_engine *e)
 		iscsi_text_put(&e->out, "AuthMethod", "None");
 		return 0;
 	}
+	a->rejected = "AuthMethod";
 	return auth_fail(e, e->verdict.chap
 				    ? "the target requires CHAP, which the "
 				      "initiator did not offer"
@@ -209,8 +210,10 @@ static int choose_algorithm(struct iscsi_login_engine *e)
 				 "(RFC 7143 §12.1.3)");
 	a->algorithm = chap_pick(a->algorithms,
 				 offer_or_all(e->verdict.chap_algorithms));
-	if (a->algorithm == CHAP_NONE)
+	if (a->algorithm == CHAP_NONE) {
+		a->rejected = "CHAP_A";
 		return auth_fail(e, "no CHAP algorithm in common");
+	}
 	iscsi_text_putf(&e->out, "CHAP_A", "%d", a->algorithm);
 	put_challenge(e);
 	return 0;

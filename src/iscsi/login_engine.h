@@ -51,9 +51,10 @@ struct login_auth {
 	/* negotiated, and sent by us */
 	enum chap_algorithm algorithm;
 	uint8_t my_id, my_challenge[CHAP_CHALLENGE_LEN];
-	bool challenged; /* we sent CHAP_C, so the peer sends CHAP_R */
-	bool chap;	 /* AuthMethod=CHAP was negotiated */
-	bool done;	 /* the security stage may end */
+	bool challenged;      /* we sent CHAP_C, so the peer sends CHAP_R */
+	bool chap;	      /* AuthMethod=CHAP was negotiated */
+	bool done;	      /* the security stage may end */
+	const char *rejected; /* target: the key whose values all were refused */
 };
 
 struct iscsi_login_engine {

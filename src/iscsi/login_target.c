@@ -240,7 +240,7 @@ int login_target_rx(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 
 /* ---- responses ---- */
 
-/* [RFC 7143: 6.3.2 #4, 11.13.5 #1] */
+/* [RFC 7143: 6.3.2 #2 #4, 11.13.5 #1] */
 static int send_failure(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 			uint8_t *data)
 {
@@ -251,6 +251,8 @@ static int send_failure(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 	pdu->login.status_detail = (uint8_t)e->failure.status;
 	if (pdu->login.status_class == 1 && e->failure.redirect[0])
 		iscsi_text_put(&out, "TargetAddress", e->failure.redirect);
+	if (e->auth.rejected) /* §6.3.2 */
+		iscsi_text_put(&out, e->auth.rejected, "Reject");
 	pdu->dsl = (uint32_t)out.len;
 	return ERR_LOGIN;
 }

@@ -425,6 +425,55 @@ static void test_login_text_is_long_rfc7143_6_2(void **state)
 	iscsi_login_free(e);
 }
 
+/* A list without a value that the target supports is answered with Reject; the
+ * negotiation has failed, and so has the login. */
+/* [RFC 7143: 6.3.2 #2 #4] */
+static void test_reject_of_a_security_key_rfc7143_6_3_2(void **state)
+{
+	static const char first[] = "InitiatorName=iqn.2026-01.test:i\0"
+				    "TargetName=iqn.2026-01.test:t\0"
+				    "AuthMethod=";
+	static const struct {
+		bool chap; /* is required */
+		const char *methods, *algorithms, *reject;
+	} rows[] = {
+		{ true, "None", NULL, "AuthMethod" },
+		{ true, "KRB5,SRP", NULL, "AuthMethod" },
+		{ false, "CHAP", NULL, "AuthMethod" },
+		{ true, "CHAP", "99", "CHAP_A" },
+	};
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct iscsi_pdu pdu = request(0, 1, false, false), answer;
+		struct iscsi_login_engine *e = begin();
+		char text[256];
+
+		if (rows[i].chap)
+			login_fixture_chap(&fixture, &alice, 1);
+		memcpy(text, first, sizeof(first));
+		strcpy(text + sizeof(first) - 1, rows[i].methods);
+		pdu.dsl = (uint32_t)(sizeof(first) + strlen(rows[i].methods));
+		iscsi_login_rx(e, &pdu, (const uint8_t *)text);
+		iscsi_login_tx(e, &answer, data);
+		if (rows[i].algorithms) {
+			assert_int_equal(answer.login.status_class, 0);
+			pdu.dsl = (uint32_t)sprintf(text, "CHAP_A=%s",
+						    rows[i].algorithms) +
+				  1;
+			iscsi_login_rx(e, &pdu, (const uint8_t *)text);
+			iscsi_login_tx(e, &answer, data);
+		}
+		assert_int_equal(answer.login.status_class << 8 |
+					 answer.login.status_detail,
+				 ISCSI_LOGIN_AUTH_FAILURE);
+		assert_string_equal(value_of(data, answer.dsl, rows[i].reject),
+				    "Reject");
+		iscsi_login_free(e);
+	}
+}
+
 /* [RFC 7143: 11.13.5 #1] */
 static void test_redirection_has_an_address_rfc7143_11_13_5(void **state)
 {
@@ -445,6 +494,7 @@ static void test_redirection_has_an_address_rfc7143_11_13_5(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reject_of_a_security_key_rfc7143_6_3_2),
 		cmocka_unit_test(test_stages_of_the_first_request),
 		cmocka_unit_test(test_fields_that_stay_rfc7143_6_3),
 		cmocka_unit_test(
