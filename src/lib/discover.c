@@ -39,7 +39,8 @@ struct iser_discovery {
 /* The list of targets, and a tree of them by name. */
 struct listing {
 	struct iser_target **tail;
-	void *by_name; /* of tsearch */
+	void *by_name;	  /* of tsearch */
+	const char *host; /* where the list comes from */
 };
 
 static int compare_names(const void *a, const void *b)
@@ -74,12 +75,14 @@ static struct iser_target *add_target(struct listing *l, const char *name)
 /* Portals of one target; further ones are ignored. */
 #define PORTALS_MAX 256
 
-static int add_portal(struct iser_target *t, const char *address)
+static int add_portal(const struct listing *l, struct iser_target *t,
+		      const char *reported)
 {
 	struct iser_portal **p = &t->portals;
+	char address[sizeof(t->address)];
 	unsigned n = 0;
 
-	if (strlen(address) >= sizeof(t->address))
+	if (!lib_put_zone(address, sizeof(address), reported, l->host))
 		return ERR_FORMAT;
 	for (; *p; p = &(*p)->next)
 		if (!strcmp((*p)->address, address) || ++n == PORTALS_MAX)
@@ -98,7 +101,7 @@ static int parse_targets(const struct iser_discovery *d,
 			 struct iser_target **list)
 {
 	struct iscsi_text_iter it = iscsi_text_iter(d->text, d->len);
-	struct listing l = { .tail = list };
+	struct listing l = { .tail = list, .host = d->s->url.host };
 	struct iser_target *last = NULL;
 	char key[ISCSI_KEY_NAME_MAX + 1];
 	const char *value;
@@ -112,7 +115,7 @@ static int parse_targets(const struct iser_discovery *d,
 			else if (!(last = add_target(&l, value)))
 				err = ERR_NOMEM;
 		} else if (!strcmp(key, "TargetAddress") && last) {
-			err = add_portal(last, value);
+			err = add_portal(&l, last, value);
 		}
 	}
 	tdestroy(l.by_name, keep_target);

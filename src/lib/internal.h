@@ -354,6 +354,11 @@ void lib_session_add_stats(struct net_conn_stats *sum,
 
 /* ---- url.c ---- */
 
+/* lib_put_zone copies a TargetAddress that the target at host has reported. A link-local
+ * address gets the zone of host, since none comes from the target (RFC 4007 §11.2).
+ * False: out, of size bytes, is too small. */
+bool lib_put_zone(char *out, size_t size, const char *address,
+		  const char *host);
 /* lib_parse_address reads a TargetAddress (RFC 7143 §13.8). Returns
  * ISER_E_INVALID if text is not one. */
 int lib_parse_address(const char *text, char host[256], uint16_t *port);

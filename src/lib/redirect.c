@@ -65,11 +65,13 @@ static bool was_seen(const struct lib_redirect *m, const struct lib_place *p)
 static bool find_next(struct iser_session *s, struct lib_place *next)
 {
 	struct lib_redirect *m = &s->redirect;
+	char address[sizeof(m->address) + sizeof(s->url.host)];
 
 	if (m->is_refused)
 		return refuse_redirect(s, "a lost session ends at this portal "
 					  "group only");
-	if (lib_parse_address(m->address, next->host, &next->port))
+	if (!lib_put_zone(address, sizeof(address), m->address, s->url.host) ||
+	    lib_parse_address(address, next->host, &next->port))
 		return refuse_redirect(s, "not a TargetAddress "
 					  "(RFC 7143 §13.8)");
 	if (was_seen(m, next))

@@ -129,6 +129,23 @@ int lib_parse_address(const char *text, char host[256], uint16_t *port)
 	return 0;
 }
 
+/* Link-local, fe80::/10: RFC 4291 §2.5.6. */
+static bool is_link_local(const char *address)
+{
+	return !strncasecmp(address, "[fe", 3) && address[3] &&
+	       strchr("89abAB", address[3]);
+}
+
+bool lib_put_zone(char *out, size_t size, const char *address, const char *host)
+{
+	const char *zone = strchr(host, '%');
+	size_t n = strcspn(address, "%]");
+	bool must = zone && address[n] == ']' && is_link_local(address);
+
+	return snprintf(out, size, "%.*s%s%s", (int)n, address,
+			must ? zone : "", address + n) < (int)size;
+}
+
 /* ---- ?KEY=VALUE&... ---- */
 
 /* Copies v, which must be one of the words in list ("a|b|c"). */

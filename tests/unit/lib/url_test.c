@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmocka_all.h"
+#include "lib/internal.h"
 
 static struct iser_url u;
 static char why[200];
@@ -45,6 +46,32 @@ static void test_url_whole(void **state)
 	assert_true(u.data_pdu_in_any_order);
 	assert_false(u.data_sequence_in_any_order);
 	assert_string_equal(u.initiator, "iqn.b");
+}
+
+/* A target reports no zone, and a link-local address is of no use without one. */
+static void test_reported_address_gets_zone_rfc4007_11_2(void **state)
+{
+	static const struct {
+		const char *reported, *host, *address;
+	} rows[] = {
+		{ "[fe80::1]:3260,1", "fe80::9%eth0", "[fe80::1%eth0]:3260,1" },
+		{ "[FEBF::1],1", "fe80::9%2", "[FEBF::1%2],1" },
+		{ "[fe80::1%eth1]:1,1", "fe80::9%eth0", "[fe80::1%eth1]:1,1" },
+		{ "[fe80::1]:3260,1", "2001:db8::9", "[fe80::1]:3260,1" },
+		{ "[fec0::1]:3260,1", "fe80::9%eth0", "[fec0::1]:3260,1" },
+		{ "[fe", "fe80::9%eth0", "[fe" },
+		{ "10.0.0.1:3260,1", "fe80::9%eth0", "10.0.0.1:3260,1" },
+		{ "", "fe80::9%eth0", "" },
+	};
+	char out[24];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_true(lib_put_zone(out, sizeof(out), rows[i].reported,
+					 rows[i].host));
+		assert_string_equal(out, rows[i].address);
+	}
+	assert_false(lib_put_zone(out, 21, rows[0].reported, rows[0].host));
 }
 
 /* RFC 7143 §13.10 to §13.14, and the CRC of RFC 5044 §4.4 */
@@ -283,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_url_whole),
+		cmocka_unit_test(test_reported_address_gets_zone_rfc4007_11_2),
 		cmocka_unit_test(test_url_data_keys),
 		cmocka_unit_test(test_url_defaults),
 		cmocka_unit_test(test_url_bad_ones_say_why),
