@@ -113,20 +113,15 @@ static bool add_auths(struct builder *b)
 /* ---- portal groups ---- */
 
 /* Adds the addresses of the portal group that an initiator can reach. */
-static int add_addresses(struct builder *b, const struct portal *open,
-			 unsigned group)
+static int add_addresses(struct builder *b, const struct cfg_portal *p,
+			 const struct portal *open, unsigned group)
 {
+	char name[NET_ADDR_STR];
 	int err = 0;
 
-	for (unsigned i = 0; i < open->nlisteners && !err; i++) {
-		char name[NET_ADDR_STR];
-		struct net_addr a;
-
-		net_listener_addr(open->listeners[i], &a);
-		net_addr_str(&a, name);
+	for (unsigned i = 0; !err && portal_address(p, open, i, name); i++)
 		if (!portal_is_wildcard(name))
 			err = tgt_portal_group_address(b->dir, group, name);
-	}
 	return err;
 }
 
@@ -144,10 +139,12 @@ static bool add_portals(struct builder *b)
 			.tag = (uint16_t)p->wire_tag,
 			.discovery = rules[p->discovery],
 			.discovery_auth = auth_index(b, p->auth),
+			.announces = p->announce.n > 0,
 		};
 		int group = tgt_portal_group_add(b->dir, &cfg);
 
-		if (group < 0 || add_addresses(b, b->open[i], (unsigned)group))
+		if (group < 0 ||
+		    add_addresses(b, p, b->open[i], (unsigned)group))
 			return fail(b, &p->head, "portal group");
 		b->portals[i] = (unsigned)group;
 	}

@@ -35,6 +35,21 @@ static const char *listen_advice(int err)
 	}
 }
 
+bool portal_address(const struct cfg_portal *c, const struct portal *p,
+		    unsigned i, char out[NET_ADDR_STR])
+{
+	struct net_addr a;
+
+	if (i >= (c->announce.n ? c->announce.n : p->nlisteners))
+		return false;
+	if (!c->announce.n)
+		net_listener_addr(p->listeners[i], &a);
+	else if (net_addr_parse_listen(&a, c->announce.v[i], 3260))
+		return false; /* cfg_set_announce has checked it */
+	net_addr_str(&a, out);
+	return true;
+}
+
 bool portal_is_wildcard(const char *address)
 {
 	return !strncmp(address, "0.0.0.0:", 8) ||

@@ -67,6 +67,11 @@ void portal_resume(struct portal *p);
 /* portal_listen_verbs listens on RDMA devices again, for d->portals.all, which are
  * those of m; errors go to the log. */
 void portal_listen_verbs(struct daemon *d, const struct cfg_model *m);
+/* portal_address writes address i that initiators get of a portal group, in the form of
+ * net_addr_str: one of c->announce, or else one where p listens. False: there are no
+ * more. */
+bool portal_address(const struct cfg_portal *c, const struct portal *p,
+		    unsigned i, char out[NET_ADDR_STR]);
 /* portal_is_wildcard returns whether the address, in the form of net_addr_str, is
  * that of all addresses of the machine. */
 bool portal_is_wildcard(const char *address);

@@ -92,13 +92,15 @@ struct tgt_portal_group_config {
 	uint16_t tag; /* target portal group tag: names it (tgt_conn_info) */
 	enum tgt_discovery discovery;
 	unsigned discovery_auth; /* auth group of discovery sessions */
+	bool announces; /* its addresses replace that of the connection: a
+			 * router translates addresses */
 };
 
 /* tgt_portal_group_add: ERR_BUSY: another portal group has the tag. */
 int tgt_portal_group_add(struct tgt_directory *d,
 			 const struct tgt_portal_group_config *cfg);
 /* tgt_portal_group_address adds an address ("10.0.0.1:3260") that SendTargets
- * reports besides that of the connection itself. ERR_TOO_LONG. */
+ * reports besides that of the connection itself, or in its place. ERR_TOO_LONG. */
 int tgt_portal_group_address(struct tgt_directory *d, unsigned group,
 			     const char *address);
 

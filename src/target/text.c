@@ -26,11 +26,15 @@ void tgt_text_reset(struct tgt_conn *c)
 
 /* ---- SendTargets (Appendix C) ---- */
 
-/* [RFC 7143: 13.8 #2] */
+/* The zone of a link-local address ("%eth0") is of this machine only, and stays here
+ * (RFC 4007 §11.2). [RFC 7143: 13.8 #2] */
 static void put_address(struct iscsi_text_out *out, const char *address,
 			unsigned tpgt)
 {
-	iscsi_text_putf(out, "TargetAddress", "%s,%u", address, tpgt);
+	int n = (int)strcspn(address, "%");
+
+	iscsi_text_putf(out, "TargetAddress", "%.*s%s,%u", n, address,
+			address + n + strcspn(address + n, "]"), tpgt);
 }
 
 /* From where initiators can reach an address. */
@@ -70,12 +74,14 @@ static bool same_zone(const char *a, const char *b)
 }
 
 /* Returns whether an initiator that has connected to own may reach address. An
- * initiator on this machine may reach all addresses. */
+ * initiator on this machine may reach all addresses that need no zone. */
 static bool may_reach(const char *own, const char *address)
 {
 	enum reach from = address_reach(own), to = address_reach(address);
 
-	if (from == REACH_HERE || to == REACH_ALL)
+	if (from == REACH_HERE)
+		return !strchr(address, '%');
+	if (to == REACH_ALL)
 		return true;
 	return from == REACH_LINK && to == REACH_LINK &&
 	       same_zone(own, address);
@@ -112,26 +118,37 @@ static void put_remotes(struct iscsi_text_out *out, const struct tgt_conn *c,
 		cfg->portals(cfg->arg, t->cfg.name, ruling.map, put_remote, &r);
 }
 
+/* Lists the addresses of a portal group, except that of the connection. */
+static void put_group(struct iscsi_text_out *out, const struct tgt_conn *c,
+		      const struct tgt_portal_group *g, const char *except)
+{
+	for (unsigned k = 0; k < g->naddresses; k++)
+		if (strcmp(g->addresses[k], except) != 0 &&
+		    may_reach(c->info.local, g->addresses[k]))
+			put_address(out, g->addresses[k], g->cfg.tag);
+}
+
 /* The address of the connection itself comes first: a portal group that listens
  * at all addresses has no list of them. */
 static void put_record(struct iscsi_text_out *out, const struct tgt_conn *c,
 		       const struct tgt_target *t)
 {
 	const struct tgt_directory *d = c->worker->directory;
-	unsigned own = c->info.portal_group;
+	const struct tgt_port *port =
+		tgt_target_port(d, t, c->info.portal_group);
+	const struct tgt_portal_group *own =
+		port ? d->portal_groups[port->portal_group] : NULL;
 
 	iscsi_text_put(out, "TargetName", t->cfg.name);
-	if (tgt_target_port(d, t, own))
-		put_address(out, c->info.local, own);
+	if (own && own->cfg.announces)
+		own = NULL;
+	if (own)
+		put_address(out, c->info.local, own->cfg.tag);
 	for (unsigned i = 0; i < t->nports; i++) {
 		const struct tgt_portal_group *g =
 			d->portal_groups[t->ports[i].portal_group];
 
-		for (unsigned k = 0; k < g->naddresses; k++)
-			if ((g->cfg.tag != own ||
-			     strcmp(g->addresses[k], c->info.local) != 0) &&
-			    may_reach(c->info.local, g->addresses[k]))
-				put_address(out, g->addresses[k], g->cfg.tag);
+		put_group(out, c, g, g == own ? c->info.local : "");
 	}
 	put_remotes(out, c, t);
 }

@@ -136,7 +136,7 @@ targets:
 """
 
 LEFT4, LEFT6 = "10.77.1.1:3260,1", "[fd77:1::1]:3260,1"
-LINK4, LINK6 = "169.254.77.1:3260,1", "[fe80::77:1%left]:3260,1"
+LINK4, LINK6 = "169.254.77.1:3260,1", "[fe80::77:1]:3260,1"
 RIGHT = "10.77.2.1:3260,2"
 LOCAL = ["127.0.0.1:3260,3", "[::1]:3260,3"]
 # 0.0.0.0 is not listed: the portal group "wild" is listed at its own portal only
@@ -202,7 +202,7 @@ class Discovery(Folder):
             "everywhere": [RIGHT, LEFT4, LEFT6] + OTHERS, "back": [RIGHT, OTHERS[1]], "secret": [RIGHT, OTHERS[0]]})
 
     def test_link_local(self):
-        """Portals of the link: to initiators that use one, of the same kind and zone."""
+        """Portals of the link: to initiators that use one, of the same kind and zone, which RFC 4007 keeps here."""
         got = self.ask(self.left, "169.254.77.1")
         self.assertEqual(got["front"], [LINK4, LEFT4, LEFT6])
         self.assertNotIn("left", got)     # its address list has no address of the link
@@ -210,14 +210,29 @@ class Discovery(Folder):
         self.assertEqual(got["front"][0], LINK6)
         self.assertNotIn(LINK4, got["front"])
         self.assertIn("six", got)
+        # libiser puts its own zone to the address
+        text = self.ls(self.left, "[fe80::77:1%left]:3260").text
+        self.assertIn("[fe80::77:1%left]:3260,1", text)
+
+    def test_announced_address(self):
+        """A portal group that a router translates reports the announced addresses only, at once."""
+        def announce(value):
+            run([ISERCTL, "-s", self.ctl, "portal", "set", "front", "announce=" + value])
+        announce("203.0.113.9:4260,[2001:db8::9]:4260")
+        there = ["203.0.113.9:4260,1", "[2001:db8::9]:4260,1"]
+        self.assertEqual(self.ask(self.left, "10.77.1.1")["front"], there)
+        self.assertEqual(self.ask(self.right, "10.77.2.1")["everywhere"], [RIGHT] + there + OTHERS)
+        self.assertIn("203.0.113.9:4260", run([ISERCTL, "-s", self.ctl, "targets"]).text)
+        announce("")
+        self.assertEqual(self.ask(self.left, "10.77.1.1")["front"], [LEFT4, LEFT6])
 
     def test_on_the_same_machine(self):
-        """All portals, loopback addresses too."""
+        """All portals that need no zone, loopback addresses too."""
         for host, own in (("127.0.0.1", LOCAL[0]), ("::1", LOCAL[1])):
             got = self.ask(self.here, host)
             self.assertEqual(got["everywhere"][0], own)
-            self.assertEqual(set(got["everywhere"]), {LEFT4, LEFT6, LINK4, LINK6, RIGHT, *LOCAL, *OTHERS})
-            self.assertEqual(len(got["everywhere"]), 10)
+            self.assertEqual(set(got["everywhere"]), {LEFT4, LEFT6, LINK4, RIGHT, *LOCAL, *OTHERS})
+            self.assertEqual(len(got["everywhere"]), 9)
             self.assertNotIn("left", got)
         # from another machine no loopback address is listed
         self.assertFalse([a for a in self.ask(self.right, "10.77.2.1")["everywhere"] if a.startswith(("127.", "[::1]"))])

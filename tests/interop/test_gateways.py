@@ -360,7 +360,7 @@ class Clumsy(Cluster):
                 (2, shared + (self.disk,), "--cluster-number"),
                 (2, ("--cluster-number", "17", self.disk), "must be a number from 1 to 16"),
                 (2, one + ("--cluster-gateway", "x" * 64, self.disk), "longer than 63 bytes"),
-                (2, one + shared + ("--cluster-announce", "0.0.0.0", self.disk), "stands for all addresses")):
+                (2, one + shared + ("--announce", "0.0.0.0", self.disk), "stands for all addresses")):
             self.assertIn(text, refused("--cluster", *args, status=status), args)
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
@@ -404,7 +404,8 @@ class Changes(Cluster):
         with open(self.path("one.yaml")) as f:
             text = f.read()
         self.assertIn("cluster:\n  number: 1\n", text)
-        text = text.replace("  number: 1\n", "  number: 1\n  announce: [127.0.0.1:7, \"[2001:db8::1]:7\"]\n")
+        text = text.replace("    listen:", "    announce: [127.0.0.1:7, \"[2001:db8::1]:7\"]\n    listen:")
+        self.assertIn("announce", text)
         with open(self.path("one.yaml"), "w") as f:
             f.write(text)
         one.iserctl("apply", self.path("one.yaml"))

@@ -45,7 +45,7 @@ class Host:
             self.running[number] = subprocess.Popen(
                 [os.path.join(self.build, "src/daemon/iserd"), "serve", "--name", IQN, "--listen", "127.0.0.1:%d" % self.ports[number],
                  "--control", self.control(number), "--log", "info", "--cluster", "--cluster-number", str(number),
-                 "--cluster-gateway", "gw%d" % number, "--cluster-announce", "%s.10:%d" % (self.nets[number - 1], self.ports[number]),
+                 "--cluster-gateway", "gw%d" % number, "--announce", "%s.10:%d" % (self.nets[number - 1], self.ports[number]),
                  "rbd:rbd/shared,conf=" + self.ceph.conf],
                 env=dict(os.environ, OPENISER_MODULES=os.path.join(self.build, "src")),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)

@@ -75,86 +75,40 @@ static void add_portal(struct description *x, const struct cfg_target *t,
 		x->missed++;
 }
 
-/* Returns whether p listens at the address, or at all addresses with its port. */
-static bool listens_at(const struct portal *p, const char *address)
+static bool is_loopback(const char *name)
 {
-	const char *port = strrchr(address, ':');
+	struct net_addr a;
 
-	for (unsigned i = 0; i < p->nlisteners; i++) {
-		char name[NET_ADDR_STR];
-		struct net_addr a;
-
-		net_listener_addr(p->listeners[i], &a);
-		net_addr_str(&a, name);
-		if (!strcmp(name, address) ||
-		    (portal_is_wildcard(name) &&
-		     !strcmp(strrchr(name, ':'), port)))
-			return true;
-	}
-	return false;
+	return !net_addr_parse(&a, name, 0) && net_addr_is_loopback(&a);
 }
 
-/* The portal group of an address that the configuration announces: the first one of
- * the target that listens there, else (if a router translates addresses) the first. */
-static const struct portal *group_of(const struct daemon *d,
-				     const struct cfg_target *t,
-				     const char *address)
+/* Adds the addresses of a portal group, but those that are of no use elsewhere:
+ * loopback, if there is another one. */
+static void add_addresses(struct description *x, const struct cfg_target *t,
+			  bool loopback)
 {
 	for (unsigned i = 0; i < t->portal_groups.n; i++) {
-		const struct portal *p = d->portals.all[t->portals[i]];
-
-		if (listens_at(p, address))
-			return p;
-	}
-	return d->portals.all[t->portals[0]];
-}
-
-static void add_announced(struct description *x, const struct cfg_target *t,
-			  const struct cfg_texts *announce)
-{
-	for (unsigned i = 0; i < announce->n; i++) {
+		const struct cfg_portal *c =
+			&x->d->model->portals.v[t->portals[i]];
+		const struct portal *p = x->d->portals.all[t->portals[i]];
 		char name[NET_ADDR_STR];
-		struct net_addr a;
 
-		if (net_addr_parse_listen(&a, announce->v[i], 3260))
-			continue; /* cfg_set_announce has checked it */
-		net_addr_str(&a, name);
-		add_portal(x, t, group_of(x->d, t, name), name);
-	}
-}
-
-/* Adds the addresses at which p listens, but those that are of no use elsewhere:
- * loopback, if there is another one. */
-static void add_listeners(struct description *x, const struct cfg_target *t,
-			  const struct portal *p, bool loopback)
-{
-	for (unsigned i = 0; i < p->nlisteners; i++) {
-		char name[NET_ADDR_STR];
-		struct net_addr a;
-
-		net_listener_addr(p->listeners[i], &a);
-		net_addr_str(&a, name);
-		if (!portal_is_wildcard(name) && !strchr(name, '%') &&
-		    net_addr_is_loopback(&a) == loopback)
-			add_portal(x, t, p, name);
+		for (unsigned k = 0; portal_address(c, p, k, name); k++)
+			if (!portal_is_wildcard(name) && !strchr(name, '%') &&
+			    (!c->announce.n && is_loopback(name)) == loopback)
+				add_portal(x, t, p, name);
 	}
 }
 
 static void add_target(struct description *x, const struct cfg_target *t)
 {
-	const struct cfg_cluster *c = x->d->model->cluster.v;
 	unsigned before = x->self->nportals;
 
 	for (unsigned i = 0; i < t->portal_groups.n; i++)
 		add_port(x, t, x->d->portals.all[t->portals[i]]);
-	if (c->announce.n) {
-		add_announced(x, t, &c->announce);
-		return;
-	}
-	for (unsigned k = 0; k < 2 && x->self->nportals == before; k++)
-		for (unsigned i = 0; i < t->portal_groups.n; i++)
-			add_listeners(x, t, x->d->portals.all[t->portals[i]],
-				      k);
+	add_addresses(x, t, false);
+	if (x->self->nportals == before)
+		add_addresses(x, t, true);
 }
 
 /* ---- the whole ---- */
@@ -200,7 +154,6 @@ bool member_describe(struct member *m)
 			m,
 			"iserd listens at all addresses, so that the "
 			"other gateways have none to report to initiators; give "
-			"announce in the section cluster, or "
-			"--cluster-announce");
+			"the portal group announce, or --announce");
 	return differs;
 }

@@ -187,7 +187,7 @@ static bool check_options(const struct options *o)
 
 	if (conflict)
 		say("%s", conflict);
-	else if (!c->number && (c->gateway || c->directory || c->nannounce))
+	else if (!c->number && (c->gateway || c->directory))
 		say("--cluster-number: missing; give the number of this "
 		    "gateway, different at each");
 	else if (o->start.takeover && !o->control)

@@ -167,7 +167,9 @@ static void add_portals(struct maker *k, struct cfg_node *root)
 		add_map(k, add_map(k, root, "portal-groups"), "portals");
 
 	add_list(k, group, "listen", o->listen, o->nlisten);
-	add_list(k, group, "verbs-listen", o->verbs_listen, o->nverbs_listen);
+	add_list(k, group, "announce", o->announce.v, o->announce.n);
+	add_list(k, group, "verbs-listen", o->verbs_listen.v,
+		 o->verbs_listen.n);
 	add_options(k, group, CFG_NOUN_PORTAL);
 	if (o->chap.discovery)
 		add_text(k, group, "discovery-auth", "chap");
@@ -197,11 +199,9 @@ static void add_alua(struct maker *k, struct cfg_node *all, const char *text)
 /* Adds the section if one of its options is given. */
 static void add_cluster(struct maker *k, struct cfg_node *root)
 {
-	const struct cluster_options *c = &k->o->cluster;
 	struct cfg_node *n = node(k, CFG_NODE_MAP, NULL);
 
 	add_options(k, n, CFG_NOUN_CLUSTER);
-	add_list(k, n, "announce", c->announce, c->nannounce);
 	if (n && n->n)
 		add(k, root, "cluster", n);
 }

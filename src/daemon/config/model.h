@@ -77,7 +77,7 @@ struct cfg_portal {
 	struct cfg_head head;
 	unsigned tag;
 	unsigned wire_tag; /* resolved: as initiators see it */
-	struct cfg_texts listen, verbs_listen;
+	struct cfg_texts listen, verbs_listen, announce;
 	unsigned transports;
 	enum verbs_wish verbs;
 	enum cfg_discovery discovery;
@@ -172,8 +172,7 @@ struct cfg_alua {
 /* This gateway: `cluster` of the file. */
 struct cfg_cluster {
 	struct cfg_head head;
-	struct cluster_options options; /* without its list */
-	struct cfg_texts announce;
+	struct cluster_options options;
 	char gateway[GATEWAY_SIZE]; /* resolved: its name */
 };
 

@@ -411,6 +411,9 @@ static void check_listen(struct checker *c, const struct cfg_portal *p)
 		complain(c, NULL,
 			 "listen: missing; give at least one address, for "
 			 "example 0.0.0.0:3260");
+	if (p->announce.n > ANNOUNCE_MAX)
+		complain(c, "announce", "%u addresses; give at most %u",
+			 p->announce.n, ANNOUNCE_MAX);
 	if (p->verbs_listen.n && !(p->transports & NET_ALLOW_RDMA))
 		complain(c, "verbs-listen",
 			 "transport does not have iser; add it, or leave out "

@@ -132,10 +132,6 @@ static void check_section(struct cfg_model *m, struct cfg_cluster *c,
 			 "one late answer would count as silence; give at "
 			 "least %u",
 			 o->silence, o->beacon, 3 * o->beacon);
-	if (c->announce.n > ANNOUNCE_MAX)
-		complain(e, &c->head, "cluster", "announce",
-			 "%u addresses; give at most %u", c->announce.n,
-			 ANNOUNCE_MAX);
 	if (m->aluas.n)
 		complain(e, &c->head, "cluster", NULL,
 			 "the gateways are the target port groups of clustered "

@@ -348,7 +348,7 @@ static bool needs_restart(const char *path)
 	if (!strncmp(path, "targets.", 8) && !strcmp(last, ".compat"))
 		return true;
 	if (!strncmp(path, "cluster", 7))
-		return strcmp(last ? last : "", ".announce") != 0;
+		return true;
 	if (strncmp(path, "daemon", 6) != 0)
 		return false;
 	for (unsigned i = 0; path[6] == '.' && i < noun->nfields; i++) {

@@ -180,8 +180,8 @@ static void read_entry(struct reader *r, struct target_noun *t,
 {
 	unsigned before = r->errors->n;
 
-	r->scratch.nlisten = r->scratch.nverbs_listen = 0;
-	r->scratch.cluster.nannounce = 0;
+	r->scratch.nlisten = r->scratch.verbs_listen.n = 0;
+	r->scratch.announce.n = 0;
 	set_value(r, t, f, &r->scratch, v);
 	if (r->errors->n == before)
 		list->v[list->n++] = v->text;

@@ -283,6 +283,8 @@ static const struct cfg_field portal_fields[] = {
 		   .type = CFG_NUMBER, .scope = CFG_PORTAL } },
 	{ .option = "listen", .shape = CFG_MANY,
 	  .at = offsetof(struct cfg_portal, listen) },
+	{ .option = "announce", .shape = CFG_MANY,
+	  .at = offsetof(struct cfg_portal, announce) },
 	OPTION("transport"), OPTION("verbs"),
 	{ .option = "verbs-listen", .shape = CFG_MANY,
 	  .at = offsetof(struct cfg_portal, verbs_listen) },
@@ -469,8 +471,6 @@ static const struct cfg_field alua_fields[] = {
 static const struct cfg_field cluster_fields[] = {
 	{ .option = "cluster-number", .key = "number", .must = true },
 	CLUSTER("gateway"), CLUSTER("directory"),
-	{ .option = "cluster-announce", .key = "announce", .shape = CFG_MANY,
-	  .at = offsetof(struct cfg_cluster, announce) },
 	CLUSTER("failover"), CLUSTER("beacon"), CLUSTER("silence"),
 	CLUSTER("patience"),
 };

@@ -84,10 +84,13 @@ struct cluster_options {
 	const char *gateway; /* its name; NULL: that of the host */
 	unsigned number;     /* 0: not given */
 	const char *directory;
-	const char *announce[ANNOUNCE_MAX]; /* of the command line */
-	unsigned nannounce;
 	enum failover_wish failover;
 	unsigned beacon, silence, patience; /* milliseconds */
+};
+
+struct address_list {
+	const char *v[LISTEN_MAX];
+	unsigned n;
 };
 
 struct start_options {
@@ -106,10 +109,10 @@ struct options {
 	/* portals */
 	const char *listen[LISTEN_MAX];
 	unsigned nlisten;
-	bool listen_default;		      /* there was no --listen */
-	const char *verbs_listen[LISTEN_MAX]; /* RDMA devices only */
-	unsigned nverbs_listen;
-	unsigned transports; /* NET_ALLOW_* */
+	bool listen_default;		  /* there was no --listen */
+	struct address_list verbs_listen; /* RDMA devices only */
+	struct address_list announce;	  /* in place of listen */
+	unsigned transports;		  /* NET_ALLOW_* */
 	enum verbs_wish verbs;
 	/* target */
 	char name[224];			/* IQN */

@@ -30,6 +30,13 @@ static const struct cfg_row rows[] = {
 		    "repeated" },
 	  .type = CFG_ADDRESS, .scope = CFG_PORTAL,
 	  .otherwise = "127.0.0.1:3260" },
+	{ { .name = "announce", .arg = "ADDR[:PORT]", .repeats = true,
+	    OPT_CALL(cfg_set_announce),
+	    .help = "an address to report to initiators in place of those of "
+		    "listen, if a router translates addresses, or for other "
+		    "gateways; may be repeated" },
+	  .type = CFG_ADDRESS, .scope = CFG_PORTAL, .apply = CFG_AT_ONCE,
+	  .otherwise = "those of --listen" },
 	{ { .name = "name", .letter = 'n', .arg = "IQN",
 	    OPT_CALL(cfg_set_name), .help = "the target's name" },
 	  .type = CFG_STRING, .scope = CFG_TARGET,
@@ -264,12 +271,6 @@ static const struct cfg_row rows[] = {
 		    "of files and block devices; the record of an rbd: image "
 		    "is in its pool" },
 	  .type = CFG_PATH, .scope = CFG_CLUSTER },
-	{ { .name = "cluster-announce", .arg = "ADDR[:PORT]", .repeats = true,
-	    OPT_CALL(cfg_set_announce),
-	    .help = "an address at which initiators reach this gateway, for "
-		    "discovery at other gateways; may be repeated" },
-	  .type = CFG_ADDRESS, .scope = CFG_CLUSTER, .apply = CFG_AT_ONCE,
-	  .otherwise = "those of --listen" },
 	{ { .name = "cluster-failover", .arg = "automatic|manual",
 	    .initial = "automatic",
 	    OPT_WORD(struct options, cluster.failover, failovers),

@@ -81,7 +81,7 @@ enum opt_end cfg_set_verbs_listen(void *into, const char *arg,
 {
 	struct options *o = into;
 
-	return add_address(o->verbs_listen, &o->nverbs_listen, arg, why);
+	return add_address(o->verbs_listen.v, &o->verbs_listen.n, arg, why);
 }
 
 /* An address of use to other machines: numeric, and not that of all. */
@@ -101,14 +101,13 @@ enum opt_end cfg_set_announce(void *into, const char *arg, char why[OPT_WHY])
 	net_addr_str(&a, name);
 	if (!strncmp(name, "0.0.0.0:", 8) || !strncmp(name, "[::]:", 5))
 		return refuse_value(why, "stands for all addresses; give those "
-					 "at which initiators reach this "
-					 "gateway");
+					 "at which initiators reach iserd");
 	if (strchr(name, '%'))
 		return refuse_value(why, "has a zone, which is of this machine "
 					 "only; give an address that is not "
 					 "link-local");
-	return add_to_list(o->cluster.announce, &o->cluster.nannounce,
-			   ANNOUNCE_MAX, arg, why);
+	return add_to_list(o->announce.v, &o->announce.n, ANNOUNCE_MAX, arg,
+			   why);
 }
 
 enum opt_end cfg_set_metrics(void *into, const char *arg, char why[OPT_WHY])

@@ -240,15 +240,16 @@ static json_t *target_portals(const struct daemon *d,
 	json_t *all = json_array();
 
 	for (unsigned i = 0; i < t->portal_groups.n; i++) {
+		const struct cfg_portal *c =
+			&d->model->portals.v[t->portals[i]];
 		const struct portal *p = d->portals.all[t->portals[i]];
+		char name[NET_ADDR_STR];
 
-		if (d->model->portals.v[t->portals[i]].discovery ==
-		    CFG_DISCOVERY_NONE)
+		if (c->discovery == CFG_DISCOVERY_NONE)
 			continue;
-		for (unsigned k = 0; k < p->nlisteners; k++)
+		for (unsigned k = 0; portal_address(c, p, k, name); k++)
 			json_array_append_new(
-				all, json_pack("{s:o, s:i}", "address",
-					       listener_json(p->listeners[k]),
+				all, json_pack("{s:s, s:i}", "address", name,
 					       "tag", (int)p->tag));
 	}
 	return all;

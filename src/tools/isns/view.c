@@ -145,6 +145,9 @@ static const char *add_portals(struct isns_view *v, struct isns_target *t,
 			json_integer_value(json_object_get(item, "tag"));
 		struct isns_portal p;
 
+		/* RFC 4007 §11.2: a zone is of this machine only */
+		if (address && strchr(address, '%'))
+			continue;
 		if (!address || !parse_address(address, &p))
 			return "the address of a portal is not IP:PORT";
 		if (tag < 0 || tag > UINT16_MAX)

@@ -40,9 +40,10 @@ static void test_all_fields(void **state)
 {
 	struct cfg_model *m = read_text(
 		file_of("cluster: {number: 3, gateway: gw_3.x, directory: /d, "
-			"announce: [10.0.0.1, \"[fd00::1]:99\"], failover: "
-			"manual, beacon: 100, silence: 300, patience: 700}",
-			"store: /disk, cluster: yes", ", tag: 2"));
+			"failover: manual, beacon: 100, silence: 300, "
+			"patience: 700}",
+			"store: /disk, cluster: yes",
+			", tag: 2, announce: [10.0.0.1, \"[fd00::1]:99\"]"));
 	const struct cfg_cluster *c;
 	char *text;
 
@@ -57,22 +58,22 @@ static void test_all_fields(void **state)
 	assert_int_equal(c->options.beacon, 100);
 	assert_int_equal(c->options.silence, 300);
 	assert_int_equal(c->options.patience, 700);
-	assert_int_equal(c->announce.n, 2);
+	assert_int_equal(m->portals.v[0].announce.n, 2);
 	assert_true(m->backstores.v[0].lun.cluster);
 	assert_int_equal(m->portals.v[0].tag, 2);
 	assert_int_equal(m->portals.v[0].wire_tag, 19);
 	text = cfg_dump(m);
 	assert_non_null(strstr(text, "    cluster: yes\n"));
-	assert_non_null(strstr(text,
-			       "cluster:\n"
-			       "  number: 3\n"
-			       "  gateway: gw_3.x\n"
-			       "  directory: /d\n"
-			       "  announce: [10.0.0.1, \"[fd00::1]:99\"]\n"
-			       "  failover: manual\n"
-			       "  beacon: 100\n"
-			       "  silence: 300\n"
-			       "  patience: 700\n"));
+	assert_non_null(
+		strstr(text, "    announce: [10.0.0.1, \"[fd00::1]:99\"]\n"));
+	assert_non_null(strstr(text, "cluster:\n"
+				     "  number: 3\n"
+				     "  gateway: gw_3.x\n"
+				     "  directory: /d\n"
+				     "  failover: manual\n"
+				     "  beacon: 100\n"
+				     "  silence: 300\n"
+				     "  patience: 700\n"));
 	free(text);
 	cfg_model_free(m);
 }
@@ -129,14 +130,13 @@ static void test_bad(void **state)
 		  disk, "", "longer than 63 bytes" },
 		{ "cluster: {number: 1, directory: /d, silence: 2999}", disk,
 		  "", "three times the beacon" },
-		{ "cluster: {number: 1, directory: /d, announce: host}", disk,
-		  "", "not a numeric address" },
-		{ "cluster: {number: 1, directory: /d, announce: \"[::]\"}",
-		  disk, "", "stands for all addresses" },
-		{ "cluster: {number: 1, directory: /d, announce: \"3260\"}",
-		  disk, "", "announce: " },
-		{ "cluster: {number: 1, directory: /d, announce: 10.0.0.1:0}",
-		  disk, "", "not a numeric address" },
+		{ good, disk, ", announce: host", "not a numeric address" },
+		{ good, disk, ", announce: \"[::]\"",
+		  "stands for all addresses" },
+		{ good, disk, ", announce: \"3260\"", "announce: " },
+		{ good, disk, ", announce: 10.0.0.1:0",
+		  "not a numeric address" },
+		{ good, disk, ", announce: \"[fe80::1%lo]\"", "has a zone" },
 		{ "cluster: {number: 1, directory: /d}\n"
 		  "alua-groups: {1: {ports: [1]}}",
 		  disk, "", "leave out alua-groups" },
@@ -201,14 +201,14 @@ static void test_command_line(void **state)
 	o.lun.cluster = true;
 	o.cluster.number = 2;
 	o.cluster.directory = "/d";
-	o.cluster.announce[o.cluster.nannounce++] = "10.0.0.1";
+	o.announce.v[o.announce.n++] = "10.0.0.1";
 	m = cfg_model_of_options(&o, &errors);
 	assert_non_null(m);
 	text = cfg_dump(m);
 	assert_non_null(strstr(text, "cluster:\n"
 				     "  number: 2\n"
-				     "  directory: /d\n"
-				     "  announce: [10.0.0.1]\n"));
+				     "  directory: /d\n"));
+	assert_non_null(strstr(text, "    announce: [10.0.0.1]\n"));
 	assert_int_equal(m->portals.v[0].wire_tag, 2);
 	free(text);
 	cfg_model_free(m);
@@ -229,24 +229,23 @@ static void count(void *arg, const struct cfg_change *c)
 /* Only the addresses change while iserd serves. */
 static void test_changes(void **state)
 {
+	static const char before[] = "cluster: {number: 1, directory: /d}";
 	static const struct {
-		const char *section;
+		const char *section, *portal;
 		unsigned restarts;
 	} rows[] = {
-		{ "cluster: {number: 1, directory: /d, announce: 10.0.0.1}",
-		  0 },
-		{ "cluster: {number: 2, directory: /d}", 1 },
-		{ "cluster: {number: 1, directory: /e}", 1 },
-		{ "cluster: {number: 1, directory: /d, beacon: 100}", 1 },
+		{ before, ", announce: 10.0.0.1", 0 },
+		{ "cluster: {number: 2, directory: /d}", "", 1 },
+		{ "cluster: {number: 1, directory: /e}", "", 1 },
+		{ "cluster: {number: 1, directory: /d, beacon: 100}", "", 1 },
 	};
-	static const char before[] = "cluster: {number: 1, directory: /d}";
 	static const char disk[] = "store: /disk, cluster: yes";
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct cfg_model *a = read_text(file_of(before, disk, ""));
-		struct cfg_model *b =
-			read_text(file_of(rows[i].section, disk, ""));
+		struct cfg_model *b = read_text(
+			file_of(rows[i].section, disk, rows[i].portal));
 		struct changes x = { 0 };
 
 		assert_true(a && b);

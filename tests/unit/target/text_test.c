@@ -26,6 +26,7 @@ static void put_others(void *arg, const char *target, const struct dev_map *map,
 	put(to, "198.51.100.2:3260", 2);
 	put(to, "127.0.0.1:3261", 2); /* of their own machine */
 	put(to, "[2001:db8::3]:3260", 3);
+	put(to, "[fe80::9%eth7]:3260", 4); /* of a link of their machine */
 }
 
 static void change(struct tgt_config *cfg)
@@ -118,10 +119,43 @@ static void test_send_targets_other_portals(void **state)
 	       RECORD "\0TargetAddress=[2001:db8::1]:3260,1");
 }
 
+/* The addresses that a portal group announces replace that of the connection. */
+static void test_send_targets_announced(void **state)
+{
+	struct env *e = *state;
+	const struct tgt_portal_group_config translated = {
+		.tag = FIXTURE_TAG,
+		.discovery = TGT_DISCOVERY_ALL,
+		.announces = true,
+	};
+	struct tgt_directory *d = tgt_directory_new();
+
+	assert_non_null(d);
+	assert_int_equal(tgt_portal_group_add(d, &translated), 0);
+	assert_int_equal(tgt_portal_group_address(d, 0, "203.0.113.7:9"), 0);
+	fixture_target(d, FIXTURE_TARGET);
+	fixture_apply(e->r, d);
+	EXPECT(TEXT(e->d, "SendTargets=All"),
+	       "TargetName=" FIXTURE_TARGET "\0TargetAddress=203.0.113.7:9,1");
+	EXPECT(TEXT(e->p, "SendTargets="),
+	       "TargetName=" FIXTURE_TARGET "\0TargetAddress=203.0.113.7:9,1");
+}
+
+/* An address as SendTargets reports it: RFC 4007 §11.2. */
+static const char *without_zone(const char *address)
+{
+	static char out[TGT_ADDR_STR];
+	size_t n = strcspn(address, "%");
+
+	snprintf(out, sizeof(out), "%.*s%s", (int)n, address,
+		 address + n + strcspn(address + n, "]"));
+	return out;
+}
+
 /* An address that the initiator cannot reach would delay its login. Each column
  * is an address of the portal group, each row the address that the initiator has
  * connected to. */
-static void test_send_targets_reachable(void **state)
+static void test_send_targets_reachable_rfc4007_11_2(void **state)
 {
 	static const char *const addresses[] = {
 		"198.51.100.1:3260", "[2001:db8::1]:3260", "127.0.0.1:3260",
@@ -133,9 +167,9 @@ static void test_send_targets_reachable(void **state)
 	} rows[] = {
 		{ "192.0.2.1:3260", "yynnnnny" },
 		{ "[2001:db8::9]:3260", "yynnnnny" },
-		{ "127.0.0.2:3260", "yyyyyyyy" },
-		{ "[::1]:9", "yyyyyyyy" },
-		{ "local", "yyyyyyyy" },
+		{ "127.0.0.2:3260", "yyyyynny" },
+		{ "[::1]:9", "yyyyynny" },
+		{ "local", "yyyyynny" },
 		{ "169.254.9.9:3260", "yynnynny" },
 		{ "[fe80::9%a]:3260", "yynnnyny" },
 		{ "[fe80::9%b]:3260", "yynnnnyy" },
@@ -159,9 +193,12 @@ static void test_send_targets_reachable(void **state)
 		for (size_t i = 0; i < s->len; i++)
 			lines[i] = s->data[i] ? (char)s->data[i] : '\n';
 		lines[s->len] = '\0';
-		assert_non_null(strstr(lines, rows[r].local));
+		assert_non_null(strstr(lines, without_zone(rows[r].local)));
+		assert_null(strchr(lines, '%'));
 		for (size_t i = 0; i < ARRAY_LEN(addresses); i++)
-			assert_int_equal(strstr(lines, addresses[i]) != NULL,
+			assert_int_equal(strstr(lines,
+						without_zone(addresses[i])) !=
+						 NULL,
 					 rows[r].listed[i] == 'y');
 	}
 }
@@ -422,7 +459,8 @@ int main(void)
 		T(test_send_targets_all_rfc7143_appendix_c),
 		T(test_send_targets_by_name_rfc7143_appendix_c),
 		T(test_send_targets_other_portals),
-		T(test_send_targets_reachable),
+		T(test_send_targets_announced),
+		T(test_send_targets_reachable_rfc4007_11_2),
 		T(test_send_targets_of_other_gateways),
 		T(test_send_targets_normal_session_rfc7143_appendix_c),
 		T(test_send_targets_in_pieces_rfc7143_11_10_4),

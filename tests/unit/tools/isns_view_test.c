@@ -42,16 +42,23 @@ static void expect_portal(const struct isns_view *v, unsigned i, const char *ip,
 	assert_int_equal(v->portals[i].port, port);
 }
 
-/* RFC 4171 §3.4: a portal is known once, its tag depends on the target. */
+/* RFC 4171 §3.4: a portal is known once, its tag depends on the target. RFC 4007 §11.2: an
+ * address with a zone is of no use elsewhere. */
 static void test_portals_are_shared(void **state)
 {
 	struct isns_view v;
 
 	(void)state;
 	assert_null(make(
-		&v, "[" TARGET("a", PORTAL("192.0.2.9:3260", "1")) "," TARGET(
-			    "b", PORTAL("192.0.2.9:3260", "7") "," PORTAL(
-					 "[2001:db8::9]:860", "2")) "]"));
+		&v,
+		"[" TARGET(
+			"a",
+			PORTAL("192.0.2.9:3260", "1") "," PORTAL(
+				"[fe80::1%eth0]:3260",
+				"1")) "," TARGET("b",
+						 PORTAL("192.0.2.9:3260", "7") "," PORTAL(
+							 "[2001:db8::9]:860",
+							 "2")) "]"));
 	assert_int_equal(v.nportals, 2);
 	expect_portal(&v, 0, "192.0.2.9", 3260);
 	expect_portal(&v, 1, "2001:db8::9", 860);
