@@ -225,6 +225,7 @@ h1 { font-size:1.7em } h2 { font-size:1.3em; margin-top:2.2em; border-bottom:1px
 p { max-width:75ch } .dim { color:var(--dim) } nav a { display:inline-block; margin-right:1em }
 a { color:var(--c0) }
 .plots { display:grid; grid-template-columns:repeat(auto-fit,minmax(480px,1fr)); gap:1.2em }
+.head { grid-template-columns:repeat(auto-fit,minmax(340px,1fr)) }
 figure { margin:0; background:var(--box); border:1px solid var(--line); border-radius:6px;
  padding:.8em } figcaption { font-weight:600; margin-bottom:.4em } svg { width:100%;
  height:auto; display:block } figure p { margin:.3em 0 0; color:var(--dim); font-size:.9em }
@@ -274,6 +275,16 @@ def html_group(g, rows):
     return out + ["</details>"]
 
 
+def html_head(rows):
+    """Three plots and three sentences, for a reader with a minute."""
+    cases = pages.head_cases(rows)
+    out = ["<p>%s</p>" % html.escape(text) for text in pages.head_sentences(rows)] + ['<div class="plots head">']
+    for title, svg, _ in plots.bars_of_cases([r for some in cases for r in some]):
+        out.append("<figure><figcaption>%s</figcaption>%s<p>Group peers.</p></figure>" % (html.escape(title), svg))
+    out.append("</div>")
+    return out + ['<p class="dim">%s</p>' % html.escape(pages.HEAD_NOTE)]
+
+
 def page(results):
     groups = [(g, [r for r in results["rows"] if r["group"] == g["name"]])
               for g in results["groups"]]
@@ -281,8 +292,9 @@ def page(results):
     out = ["<!DOCTYPE html>", '<html lang="en"><head><meta charset="utf-8">',
            '<meta name="viewport" content="width=device-width, initial-scale=1">',
            "<title>openiser: evaluation</title><style>%s</style></head><body>" % STYLE,
-           "<h1>openiser: iSCSI and iSER, measured</h1>",
-           "<p>%s</p>" % html.escape(describe(results)),
+           "<h1>openiser: iSCSI and iSER, measured</h1>"]
+    out += html_head(results["rows"])
+    out += ["<p>%s</p>" % html.escape(describe(results)),
            "<p>Lines and bars are medians over the rounds, whiskers the lowest and the highest "
            "round. Contestants of a case take turns within a round; a ratio (×) is the median "
            "of the ratios of single rounds. Versions: %s.</p>" % html.escape(", ".join(
