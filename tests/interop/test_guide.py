@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the commands of docs/guide.md, docs/cluster.md and docs/production.md.
+"""Runs the commands of README.md, docs/guide.md, docs/cluster.md and docs/production.md.
 
 A comment before a code block says what the test does with it: <!-- run --> runs it in a shell, with those of the same chapter;
 <!-- file PATH --> writes it to a file; <!-- output --> expects its lines in the output of the chapter so far. A block without such a comment is
@@ -38,7 +38,7 @@ ready() {
 
 
 PAGES = ("docs/guide.md", "docs/cluster.md")
-PRODUCTION = "docs/production.md"
+README, PRODUCTION = "README.md", "docs/production.md"
 
 
 def guide(page=PAGES[0]):
@@ -77,7 +77,7 @@ def blocks(text):
 
 class Form(unittest.TestCase):
     def test_every_block_is_run_or_marked(self):
-        for mark, kind, before, content, chapter in all_blocks(PRODUCTION):
+        for mark, kind, before, content, chapter in all_blocks(README, PRODUCTION):
             with self.subTest(chapter, block=content[:60]):
                 self.assertIn(kind, KINDS)
                 if not mark:
@@ -119,14 +119,22 @@ class Chapter(Folder):
     def place(self, text):
         return text.replace("3260", str(self.port))
 
-    def run_chapter(self, name):
+    @unittest.skipUnless(os.geteuid() == 0, "needs root for a network namespace")
+    @need("unshare", "ip")
+    def test_readme(self):
+        """With the default port, in a network of its own."""
+        os.symlink(self.path("bin"), self.path("empty/build"))
+        self.port = 3260
+        self.run_chapter("Quick start", README, ("unshare", "--net", "sh", "-c", "ip link set lo up; exec bash"))
+
+    def run_chapter(self, name, page=None, shell=("bash",)):
         script, expected = self.place(PROLOGUE), []
-        for mark, _, _, content, chapter in all_blocks():
+        for mark, _, _, content, chapter in blocks(guide(page)) if page else all_blocks():
             if chapter != name or not mark:
                 continue
             content = self.place(content)
             if mark == "run":
-                content = re.sub(r"(?m)^(iserd (?:[^\n]*\\\n)*[^\n]*) &$", r"\1 &\nready", content)
+                content = re.sub(r"(?m)^((?:build/)?iserd (?:[^\n]*\\\n)*[^\n]*) &$", r"\1 &\nready", content)
                 script += re.sub(r"(?m)^(iserctl .* shutdown)$", r"\1\nwait", content)
             elif mark == "output":
                 expected += content.splitlines()
@@ -134,7 +142,7 @@ class Chapter(Folder):
                 script += "cat > %s << 'end of file'\n%send of file\n" % (mark[5:], content)
         self.assertNotEqual(script, self.place(PROLOGUE))
         env = dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"], OPENISER_MODULES=MODULES)
-        done = subprocess.run(["bash"], input=script.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        done = subprocess.run(shell, input=script.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=patience(60), cwd=self.path("empty"), env=env)
         text = done.stdout.decode(errors="replace")
         self.assertEqual(done.returncode, 0, text[-4000:])
