@@ -76,10 +76,12 @@ static const char *why_no_store(const char *path, struct stat *st)
 				    : NULL;
 }
 
-/* A relative path is one of the directory in which iserd starts. */
+/* A relative path is one of the directory in which iserd starts, and devices come and
+ * go. */
 static struct cfg_errors *errors_of(const struct look *l, const char *path)
 {
-	return *path == '/' ? l->errors : l->denied;
+	return *path == '/' && strncmp(path, "/dev/", 5) != 0 ? l->errors
+							      : l->denied;
 }
 
 static void look_folder(const struct look *l, const struct cfg_head *h,
