@@ -597,9 +597,10 @@ class Page(unittest.TestCase):
                             "--virtual-time-budget=10000", "--dump-dom", "http://%s/" % d.http],
                            timeout=120)
                 w.close()
-                target = d.target
+                target, portal = d.target, d.portal
         dom = done.text
         self.assertIn("<title>%s \u2013 iserd</title>" % socket.gethostname(), dom)
+        self.assertIn(", at %s, up" % portal, dom)
         self.assertIn(">lun1<", dom)
         self.assertIn("%s/1<" % target, dom)
         self.assertIn(">serving<", dom)

@@ -185,9 +185,10 @@ json_t *numbers_json(const struct snapshot *s)
 	daemon_host(host, sizeof(host));
 
 	return json_pack(
-		"{s:s, s:o, s:f, s:b, s:b, s:i, s:o, s:o, s:i, s:o, s:o, s:O, s:i, s:o, "
+		"{s:s, s:o, s:o, s:f, s:b, s:b, s:i, s:o, s:o, s:i, s:o, s:o, s:O, s:i, s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o}",
-		"version", OPENISER_VERSION, "host", status_shown(host), "time",
+		"version", OPENISER_VERSION, "host", status_shown(host),
+		"listen", status_listen(d), "time",
 		(double)io_now(d->loops[0]) / XTIME_S, "ready",
 		(int)daemon_is_ready(d), "draining", (int)d->changes.drain.all,
 		"workers", (int)d->nworkers, "process", process_json(s), "luns",

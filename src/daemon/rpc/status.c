@@ -220,7 +220,7 @@ json_t *status_listeners(const struct portal *p)
 	return all;
 }
 
-static json_t *listeners_json(const struct daemon *d)
+json_t *status_listen(const struct daemon *d)
 {
 	json_t *all = json_array();
 
@@ -399,7 +399,7 @@ json_t *status_daemon(struct daemon *d, json_t *sessions)
 			 io_backend_name(io_loop_backend(d->loops[0])),
 			 "workers", (int)d->nworkers, "log",
 			 trace_level_name(d->log.trace.level), "listen",
-			 listeners_json(d), "luns", status_luns(d), "admission",
+			 status_listen(d), "luns", status_luns(d), "admission",
 			 status_admission(&d->gate), "offers", offers_json(),
 			 "sessions", sessions);
 }

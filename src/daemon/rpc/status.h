@@ -17,8 +17,10 @@ struct portal;
 void status_sessions(const struct worker *w, json_t *sessions, size_t most);
 /* status_daemon is the result of "status"; takes over sessions. */
 json_t *status_daemon(struct daemon *d, json_t *sessions);
-/* status_listeners returns the addresses at which the portal group listens. */
+/* status_listeners returns the addresses at which the portal group listens; status_listen
+ * those of all portal groups. */
 json_t *status_listeners(const struct portal *p);
+json_t *status_listen(const struct daemon *d);
 /* status_admission is the counters and limits of admission.h. */
 json_t *status_admission(struct gate *g);
 /* status_refusal returns the name of a reason to refuse a connection; NULL: it
