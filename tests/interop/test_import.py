@@ -195,8 +195,59 @@ def answers(port):
         return s.connect_ex(("127.0.0.1", port)) == 0
 
 
+class Servers(Folder):
+    """Servers of an imported file, and what initiators see there."""
+    TARGETS = ()
+    LUNS = (0, 1)
+    INITIATORS = ("iqn.2026-01.com.example:node1", "iqn.2026-01.com.example:node2")
+    CHAP = ()  # the targets at which each account is tried
+    ACCOUNTS = ("",)
+
+    def start(self, args, port):
+        log = open(self.path("log"), "ab")
+        self.addCleanup(log.close)
+        proc = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.addCleanup(proc.wait)
+        self.addCleanup(proc.kill)
+        end = time.monotonic() + patience(10)
+        while not answers(port):
+            if proc.poll() is not None or time.monotonic() > end:
+                with open(self.path("log")) as f:
+                    self.skipTest("%s does not run here: %s" % (args[0], f.read()[-200:]))
+            time.sleep(0.05)
+        return proc
+
+    def serve(self, path):
+        """Starts iserd with the imported file; returns its port."""
+        os.mkdir(self.path("secrets"))
+        out, _ = run_import("--secrets", self.path("secrets"), path)
+        port = quiet_port()
+        with open(self.path("iserd.yaml"), "w") as f:
+            f.write("daemon: {io: %s, penalty: \"0:0\", login-rate: 0}\n" % io() +
+                    re.sub(r"listen: .*", 'listen: ["127.0.0.1:%d"]' % port, out))
+        self.start([ISERD, "--config", self.path("iserd.yaml")], port)
+        return port
+
+    def seen(self, port):
+        """Returns {(target, initiator, account): {LUN: its blocks}}."""
+        table = {}
+        for target in self.TARGETS:
+            for initiator in self.INITIATORS:
+                for account in self.ACCOUNTS if target in self.CHAP else ("",):
+                    luns = {}
+                    for lun in self.LUNS:
+                        done = subprocess.run(["iscsi-readcapacity16", "-i", initiator, "iscsi://%s127.0.0.1:%d/%s:%s/%d" % (
+                            account, port, "iqn.2026-01.com.example", target, lun)], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience(20))
+                        m = re.search(rb"BLOCK ADDRESS:(\d+)", done.stdout)
+                        if m:
+                            luns[lun] = int(m.group(1)) + 1
+                    table[target, initiator, account] = luns
+        return table
+
+
 @need("tgtd", "tgt-admin", "tgtadm", "iscsi-readcapacity16")
-class SameAsTgt(Folder):
+class SameAsTgt(Servers):
     """tgtd with a targets.conf, and iserd with the imported file: the same initiators see the same LUNs, except that names without
     addresses have no effect in tgt, and that iserd needs the address as well as the name. iserd never admits more."""
 
@@ -232,39 +283,9 @@ class SameAsTgt(Folder):
 </target>
 """
     TARGETS = ("open", "named", "chap", "near", "either", "far")
-    INITIATORS = ("iqn.2026-01.com.example:node1", "iqn.2026-01.com.example:node2")
+    CHAP = ("chap",)
+    LUNS = (1, 2, 7)
     ACCOUNTS = ("", "alice%first-secret-0001@", "bob%second-secret-002@", "alice%second-secret-002@", "carol%first-secret-0001@")
-
-    def start(self, args, port):
-        log = open(self.path("log"), "ab")
-        self.addCleanup(log.close)
-        proc = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.addCleanup(proc.wait)
-        self.addCleanup(proc.kill)
-        end = time.monotonic() + patience(10)
-        while not answers(port):
-            if proc.poll() is not None or time.monotonic() > end:
-                with open(self.path("log")) as f:
-                    self.skipTest("%s does not run here: %s" % (args[0], f.read()[-200:]))
-            time.sleep(0.05)
-        return proc
-
-    def seen(self, port):
-        """Returns {(target, initiator, account): {LUN: its blocks}}."""
-        table = {}
-        for target in self.TARGETS:
-            for initiator in self.INITIATORS:
-                for account in self.ACCOUNTS if target == "chap" else ("",):
-                    luns = {}
-                    for lun in (1, 2, 7):
-                        done = subprocess.run(["iscsi-readcapacity16", "-i", initiator, "iscsi://%s127.0.0.1:%d/%s:%s/%d" % (
-                            account, port, "iqn.2026-01.com.example", target, lun)], stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience(20))
-                        m = re.search(rb"BLOCK ADDRESS:(\d+)", done.stdout)
-                        if m:
-                            luns[lun] = int(m.group(1)) + 1
-                    table[target, initiator, account] = luns
-        return table
 
     def naa(self, port, target):
         """The NAA identifier of 16 bytes of LUN 1 (VPD page 83h, SPC-4 §7.8.6.6.6)."""
@@ -301,20 +322,51 @@ class SameAsTgt(Folder):
         subprocess.run(["tgt-admin", "-C", control, "--execute", "-c", self.path("conf")], stdin=subprocess.DEVNULL,
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience(60))
         theirs = self.seen(port)
-        os.mkdir(self.path("secrets"))
-        out, _ = run_import("--secrets", self.path("secrets"), self.path("conf"))
-        port = quiet_port()
-        with open(self.path("iserd.yaml"), "w") as f:
-            f.write("daemon: {io: %s, penalty: \"0:0\", login-rate: 0}\n" % io() +
-                    re.sub(r"listen: .*", 'listen: ["127.0.0.1:%d"]' % port, out))
-        self.start([ISERD, "--config", self.path("iserd.yaml")], port)
-        ours = self.seen(port)
+        ours = self.seen(self.serve(self.path("conf")))
         # of two initiators: open, named and near admit both, either admits one, chap both with each of two accounts
         self.assertEqual(sum(1 for luns in theirs.values() if luns), 2 + 2 + 2 + 1 + 2 * 2)
         for (target, initiator, account), luns in theirs.items():
             narrower = target == "either" or (target == "named" and initiator.endswith("node2"))
             with self.subTest(target, initiator=initiator, account=account):
                 self.assertEqual(ours[target, initiator, account], {} if narrower else luns)
+
+
+@need("iscsi-readcapacity16")
+class SameAsLio(Servers):
+    """An account of an ACL is for its initiator, and in demo mode what the ACL maps is for the account."""
+    TARGETS = CHAP = ("acls", "demo", "open")
+    ACCOUNTS = ("", "alice%first-secret-0001@", "bob%second-secret-002@", "carol%third-secret-0003@")
+
+    @staticmethod
+    def acl(node, user, secret, lun):
+        return {"node_wwn": "iqn.2026-01.com.example:" + node, "chap_userid": user, "chap_password": secret,
+                "attributes": {"authentication": 1}, "mapped_luns": [{"index": 0, "tpg_lun": lun, "write_protect": False}]}
+
+    def tpg(self, name, attributes, acls, **more):
+        luns = [{"index": i, "storage_object": "/backstores/fileio/%d" % i} for i in (0, 1)]
+        return {"fabric": "iscsi", "wwn": "iqn.2026-01.com.example:" + name, "tpgs": [dict(
+            more, tag=1, enable=True, attributes=attributes, luns=luns, node_acls=acls,
+            portals=[{"ip_address": "127.0.0.1", "port": 3260}])]}
+
+    def test_who_sees_what(self):
+        alice, bob = self.acl("node1", "alice", "first-secret-0001", 1), self.acl("node2", "bob", "second-secret-002", 0)
+        demo = {"generate_node_acls": 1, "demo_mode_write_protect": 1}
+        for i in (0, 1):
+            sparse(self.path(str(i)), (i + 1) << 20)
+        with open(self.path("saveconfig.json"), "w") as f:
+            json.dump({"storage_objects": [{"plugin": "fileio", "name": str(i), "dev": self.path(str(i)), "size": (i + 1) << 20} for i in (0, 1)],
+                       "targets": [self.tpg("acls", {"authentication": 1}, [alice, bob]),
+                                   self.tpg("demo", dict(demo, authentication=1), [alice], chap_userid="carol", chap_password="third-secret-0003"),
+                                   self.tpg("open", dict(demo, authentication=0), [alice])]}, f)
+        seen = {who: luns for who, luns in self.seen(self.serve(self.path("saveconfig.json"))).items() if luns}
+        small, large = 2048, 4096
+        node1, node2 = self.INITIATORS
+        _, alice, bob, carol = self.ACCOUNTS
+        self.assertEqual(seen, {
+            ("acls", node1, alice): {0: large}, ("acls", node2, bob): {0: small},
+            ("demo", node1, alice): {0: large}, ("demo", node2, carol): {0: small, 1: large},
+            ("demo", node1, carol): {0: small, 1: large},  # which the account may see by each other name
+            ("open", node1, alice): {0: large}})  # iserd demands CHAP of all
 
 
 class CommandLine(Folder):

@@ -63,10 +63,10 @@ static void take_pair(struct ctl *l, const struct ctl_rules *r,
 			    "left out; repair the line");
 		return;
 	}
-	import_auth_account(l->m, r->auth, t, user, secret, false);
+	import_auth_account(l->m, r->auth, t, user, secret, NULL);
 	if (mutual_user && mutual_secret)
-		import_auth_account(l->m, r->auth, t, mutual_user,
-				    mutual_secret, true);
+		import_auth_mutual(l->m, r->auth, t, mutual_user,
+				   mutual_secret);
 }
 
 /* "chap USER SECRET", or an array of objects in UCL. */

@@ -20,13 +20,15 @@ static bool is_whole_map(const struct import_model *m,
 	return true;
 }
 
-/* read_only: that of a mapped LUN for which the file does not say it. */
+/* account: with which the initiator must log in; NULL: any, or without CHAP.
+ * read_only: that of a mapped LUN for which the file does not say it. */
 static void take_map(struct lio *l, struct import_target *t,
 		     const struct tree *acl, const char *initiator,
-		     bool read_only)
+		     const char *account, bool read_only)
 {
 	/* a place of its own: import_lun_add knows maps by their places */
 	struct import_luns *luns = pool_alloc(&l->m->pool, sizeof(*luns));
+	struct import_map *map;
 
 	for (const struct tree *c = lio_children(acl, "mapped_luns"); c;
 	     c = c->next) {
@@ -51,28 +53,34 @@ static void take_map(struct lio *l, struct import_target *t,
 					       lio_flag(l, c, "write_protect",
 							read_only, true));
 	}
-	if (!is_whole_map(l->m, luns, &t->luns))
-		import_map_add(l->m, t, initiator)->luns = *luns;
+	if (is_whole_map(l->m, luns, &t->luns))
+		return;
+	map = import_map_add(l->m, t, initiator);
+	map->luns = *luns;
+	map->account = account;
 }
 
 /* ---- access ---- */
 
-/* The accounts of a TPG or of an ACL. Returns whether it has one. */
-static bool take_chap(struct lio *l, struct import_auth *a,
-		      const struct tree *t)
+/* The account of a TPG, which is for all initiators, or that of an ACL. NULL: it has
+ * none. */
+static const struct import_account *take_chap(struct lio *l,
+					      struct import_auth *a,
+					      const struct tree *t,
+					      const char *initiator)
 {
 	const char *user = tree_text(t, "chap_userid");
 	const char *secret = tree_text(t, "chap_password");
 	const char *mutual_user = tree_text(t, "chap_mutual_userid");
 	const char *mutual_secret = tree_text(t, "chap_mutual_password");
 
-	if (user && *user && secret && *secret)
-		import_auth_account(l->m, a, tree_find(t, "chap_userid"), user,
-				    secret, false);
 	if (mutual_user && *mutual_user && mutual_secret && *mutual_secret)
-		import_auth_account(l->m, a, tree_find(t, "chap_mutual_userid"),
-				    mutual_user, mutual_secret, true);
-	return user && *user && secret && *secret;
+		import_auth_mutual(l->m, a, tree_find(t, "chap_mutual_userid"),
+				   mutual_user, mutual_secret);
+	if (!user || !*user || !secret || !*secret)
+		return NULL;
+	return import_auth_account(l->m, a, tree_find(t, "chap_userid"), user,
+				   secret, initiator);
 }
 
 /* An attribute, which is 0 or 1. The kernel has a default for one that is missing;
@@ -128,61 +136,17 @@ static bool demands_chap(struct lio *l, const struct tree *acl, bool of_tpg)
 	return attribute_of(l, acl, "authentication", of_tpg, true);
 }
 
-/* The account of an ACL, in a group that demands CHAP. Returns whether it has
- * one. */
-static bool take_acl_account(struct lio *l, struct import_auth *a,
-			     const struct tree *acl, bool of_tpg)
-{
-	const char *name = lio_text_or(acl, "node_wwn", "?");
-
-	if (!demands_chap(l, acl, of_tpg))
-		import_note(l->m, acl,
-			    "ACL of %s: LIO admits the initiator without CHAP, "
-			    "iserd demands CHAP of each initiator of a target; "
-			    "give the initiator an account of the auth group "
-			    "%s",
-			    name, a->name);
-	if (take_chap(l, a, acl))
-		return true;
-	if (demands_chap(l, acl, of_tpg))
-		import_note(l->m, acl,
-			    "ACL of %s: has no account of CHAP, which it "
-			    "requires; the initiator needs one of the accounts "
-			    "of the auth group %s",
-			    name, a->name);
-	return false;
-}
-
 /* A target of iserd demands CHAP of all its initiators or of none: of all, if LIO
  * demands it of one. */
-static void take_accounts(struct lio *l, struct import_auth *a,
-			  const struct tree *tpg, struct lio_access access)
+static bool demands_any(struct lio *l, const struct tree *tpg,
+			struct lio_access access)
 {
-	unsigned n = 0;
+	bool any = access.demo && access.chap;
 
-	a->by_account = access.demo && access.chap;
 	for (const struct tree *c = lio_children(tpg, "node_acls"); c;
 	     c = c->next)
-		a->by_account |= demands_chap(l, c, access.chap);
-	if (!a->by_account)
-		return;
-	if (access.demo && take_chap(l, a, tpg))
-		n++;
-	else if (access.demo)
-		import_note(l->m, tpg,
-			    "initiators without an ACL: the TPG has no account "
-			    "of CHAP for them; they need one of the accounts "
-			    "of the auth group %s",
-			    a->name);
-	for (const struct tree *c = lio_children(tpg, "node_acls"); c;
-	     c = c->next)
-		n += take_acl_account(l, a, c, access.chap);
-	if (n > 1)
-		import_note(l->m, tpg,
-			    "auth group %s: LIO accepts each account from one "
-			    "initiator, iserd from each initiator of the "
-			    "group; divide the target if that matters",
-			    a->name);
+		any |= demands_chap(l, c, access.chap);
+	return any;
 }
 
 /* The name of what belongs to a target. */
@@ -193,8 +157,53 @@ static const char *short_name(const char *target)
 	return colon && colon[1] ? colon + 1 : target;
 }
 
-/* The names and maps of the ACLs. False after a note: two ACLs have the same
- * name, so that it is open which rules count. */
+/* The account of an ACL, in a group that demands CHAP. */
+static const struct import_account *
+take_acl_account(struct lio *l, struct import_auth *a, const struct tree *acl,
+		 const char *initiator, bool chap)
+{
+	const struct import_account *c = take_chap(l, a, acl, initiator);
+
+	if (!c && chap)
+		import_note(l->m, acl,
+			    "ACL of %s: requires CHAP, and no account is for "
+			    "this initiator; add one to the auth group %s",
+			    initiator, a->name);
+	else if (!c)
+		import_note(l->m, acl,
+			    "ACL of %s: LIO admits the initiator without CHAP, "
+			    "iserd demands CHAP of each initiator of a target; "
+			    "add an account for it to the auth group %s",
+			    initiator, a->name);
+	return c;
+}
+
+/* The account and the map of an ACL. In demo mode, an initiator with the account of
+ * the TPG could take the name of the ACL: it must not see what the ACL maps. */
+static void take_acl(struct lio *l, struct import_target *t,
+		     struct import_auth *a, const struct tree *acl,
+		     const char *initiator, struct lio_access access)
+{
+	bool chap = demands_chap(l, acl, access.chap);
+	const struct import_account *c =
+		a->by_account ? take_acl_account(l, a, acl, initiator, chap)
+			      : NULL;
+
+	if (!access.demo || !chap)
+		take_map(l, t, acl, initiator, NULL, access.mapped_read_only);
+	else if (c)
+		take_map(l, t, acl, initiator, c->user,
+			 access.mapped_read_only);
+	else
+		import_note(l->m, acl,
+			    "mapped LUNs of %s: left out, as LIO does not "
+			    "admit the initiator; add a map to the target "
+			    "with the account of the initiator",
+			    initiator);
+}
+
+/* The names, accounts and maps of the ACLs. False after a note: two ACLs have the
+ * same name, so that it is open which rules count. */
 static bool take_acls(struct lio *l, struct import_target *t,
 		      struct import_auth *a, const struct tree *tpg,
 		      struct lio_access access)
@@ -220,7 +229,7 @@ static bool take_acls(struct lio *l, struct import_target *t,
 		pool_put(&l->m->pool, tpg, name, t);
 		if (!access.demo)
 			import_auth_name(l->m, a, c, name);
-		take_map(l, t, c, name, access.mapped_read_only);
+		take_acl(l, t, a, c, name, access);
 	}
 	return true;
 }
@@ -231,12 +240,18 @@ void lio_take_access(struct lio *l, struct import_target *t,
 	struct import_auth *a = import_auth_new(l->m, short_name(t->name));
 
 	a->by_name = !access.demo;
+	a->by_account = demands_any(l, tpg, access);
+	if (a->by_account && access.demo && !take_chap(l, a, tpg, NULL))
+		import_note(l->m, tpg,
+			    "initiators without an ACL: the TPG has no account "
+			    "of CHAP for them; add one to the auth group %s",
+			    a->name);
 	if (!take_acls(l, t, a, tpg, access)) {
 		import_auth_drop(l->m, a);
 		t->auth = &import_none;
+		t->maps = t->last_map = NULL; /* they name its accounts */
 		return;
 	}
-	take_accounts(l, a, tpg, access);
 	t->auth = import_auth_done(l->m, tpg, a);
 }
 
@@ -258,11 +273,11 @@ const struct import_auth *lio_take_discovery(struct lio *l,
 		a = import_auth_new(l->m, "discovery");
 		a->by_account = true;
 		if (user && secret)
-			import_auth_account(l->m, a, f, user, secret, false);
+			import_auth_account(l->m, a, f, user, secret, NULL);
 		user = tree_text(f, "discovery_mutual_userid");
 		secret = tree_text(f, "discovery_mutual_password");
 		if (user && secret)
-			import_auth_account(l->m, a, f, user, secret, true);
+			import_auth_mutual(l->m, a, f, user, secret);
 		return import_auth_done(l->m, f, a);
 	}
 	return NULL;

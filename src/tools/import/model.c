@@ -231,48 +231,69 @@ const struct import_auth *import_auth_done(struct import_model *m,
 	return &import_any;
 }
 
-void import_auth_account(struct import_model *m, struct import_auth *a,
-			 const struct tree *at, const char *user,
-			 const char *secret, bool is_mutual)
+void import_auth_mutual(struct import_model *m, struct import_auth *a,
+			const struct tree *at, const char *user,
+			const char *secret)
 {
-	struct import_account *c = pool_alloc(&m->pool, sizeof(*c));
-	const struct import_account *o;
+	struct import_account *c = a->mutual;
 
+	if (c && (strcmp(c->user, user) != 0 || strcmp(c->secret, secret) != 0))
+		import_note(m, at,
+			    "mutual user %s: left out: an auth group has one "
+			    "account for the target, here %s; use this one at "
+			    "all initiators",
+			    user, c->user);
+	if (c)
+		return;
+	a->mutual = c = pool_alloc(&m->pool, sizeof(*c));
 	c->at = at;
 	c->user = user;
 	c->secret = secret;
-	if (is_mutual && a->mutual) {
-		if (strcmp(a->mutual->user, user) != 0 ||
-		    strcmp(a->mutual->secret, secret) != 0)
-			import_note(m, at,
-				    "mutual user %s: left out: an auth group "
-				    "has one account for the target, here %s; "
-				    "use this one at all initiators",
-				    user, a->mutual->user);
-		return;
-	}
-	if (is_mutual) {
-		a->mutual = c;
-		return;
-	}
-	a->by_account = true;
-	o = pool_get(&m->pool, a, user);
-	if (o) {
-		if (strcmp(o->secret, secret) != 0)
-			import_note(m, at,
-				    "user %s: left out: the user has another "
-				    "secret in line %u; give each user one "
-				    "secret",
-				    user, o->at->line);
-		return;
-	}
-	pool_put(&m->pool, a, user, c);
+}
+
+static struct import_account *
+new_account(struct import_model *m, struct import_auth *a, const char *user)
+{
+	struct import_account *c = pool_alloc(&m->pool, sizeof(*c));
+
+	c->user = user;
 	c->number = a->last_account ? a->last_account->number + 1 : 1;
 	if (a->last_account)
 		a->last_account->next = c;
 	else
 		a->accounts = c;
 	a->last_account = c;
+	pool_put(&m->pool, a, user, c);
+	return c;
+}
+
+const struct import_account *
+import_auth_account(struct import_model *m, struct import_auth *a,
+		    const struct tree *at, const char *user, const char *secret,
+		    const char *initiator)
+{
+	struct import_account *c = pool_get(&m->pool, a, user);
+
+	a->by_account = true;
+	if (c && strcmp(c->secret, secret) != 0) {
+		import_note(m, at,
+			    "user %s: left out: the user has another secret in "
+			    "line %u; give each user one secret",
+			    user, c->at->line);
+		return NULL;
+	}
+	if (c && !c->initiators.n)
+		return c; /* it is for all */
+	if (!c) {
+		c = new_account(m, a, user);
+		c->at = at;
+		c->secret = secret;
+	}
+	if (initiator)
+		import_texts_add(m, &c->initiators, initiator);
+	else
+		c->initiators = (struct import_texts){ .first = NULL };
+	return c;
 }
 
 /* Returns the name in the form that iserd compares, or NULL and the reason. */

@@ -63,7 +63,8 @@ struct import_account {
 	struct import_account *next;
 	const struct tree *at;
 	const char *user, *secret;
-	unsigned number; /* in its group, from 1 on */
+	struct import_texts initiators; /* that may use it; none: all */
+	unsigned number;		/* in its group, from 1 on */
 	/* set by import_name_secrets */
 	const char *file;
 	bool is_unusable; /* iserd would refuse the secret */
@@ -109,6 +110,7 @@ struct import_luns {
 struct import_map {
 	struct import_map *next;
 	struct import_texts initiators;
+	const char *account; /* with which they must log in, or NULL */
 	struct import_luns luns;
 };
 
@@ -181,11 +183,17 @@ const struct import_auth *import_auth_done(struct import_model *m,
 					   struct import_auth *a);
 /* import_auth_drop takes a group that no target needs off the list. */
 void import_auth_drop(struct import_model *m, struct import_auth *a);
-/* import_auth_account adds an account, with a note if its secret cannot be
- * used; is_mutual: the account by which the target authenticates itself. */
-void import_auth_account(struct import_model *m, struct import_auth *a,
-			 const struct tree *at, const char *user,
-			 const char *secret, bool is_mutual);
+/* import_auth_account adds an account for an initiator, a name of import_initiator;
+ * NULL: for all. Returns the account, or NULL, after a note, if the user is known with
+ * another secret. import_auth_mutual sets the account by which the target proves
+ * itself, or notes that it has another one. */
+const struct import_account *
+import_auth_account(struct import_model *m, struct import_auth *a,
+		    const struct tree *at, const char *user, const char *secret,
+		    const char *initiator);
+void import_auth_mutual(struct import_model *m, struct import_auth *a,
+			const struct tree *at, const char *user,
+			const char *secret);
 /* import_initiator returns the name of an initiator as iserd compares it, or NULL
  * after a note. */
 const char *import_initiator(struct import_model *m, const struct tree *at,

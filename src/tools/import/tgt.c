@@ -52,8 +52,13 @@ static void take_account(struct import_model *m, struct import_auth *a,
 			    "%s: the words after the secret are left "
 			    "out, as tgt-admin does; nothing to do",
 			    t->key);
-	import_auth_account(m, a, t, pool_copy(&m->pool, t->text, name),
-			    pool_copy(&m->pool, secret, len), is_mutual);
+	secret = pool_copy(&m->pool, secret, len);
+	if (is_mutual)
+		import_auth_mutual(m, a, t, pool_copy(&m->pool, t->text, name),
+				   secret);
+	else
+		import_auth_account(m, a, t, pool_copy(&m->pool, t->text, name),
+				    secret, NULL);
 }
 
 /* A name for what belongs to a target: what follows its last colon. */

@@ -95,6 +95,10 @@ static void put_account(FILE *out, const struct import_account *c)
 	put_text(out, c->user);
 	fputs(", secret-file: ", out);
 	put_text(out, c->file);
+	if (c->initiators.n) {
+		fputs(", initiators: ", out);
+		put_list(out, &c->initiators);
+	}
 	putc('}', out);
 }
 
@@ -189,6 +193,10 @@ static void put_target(FILE *out, const struct import_target *t)
 	for (const struct import_map *map = t->maps; map; map = map->next) {
 		fputs("      - {initiators: ", out);
 		put_list(out, &map->initiators);
+		if (map->account) {
+			fputs(", account: ", out);
+			put_text(out, map->account);
+		}
 		fputs(", ", out);
 		put_luns(out, &map->luns);
 		fputs("}\n", out);

@@ -289,6 +289,70 @@ static void test_lio_chap_of_an_acl(void **state)
 	       "initiators without an ACL: the TPG has no account", NULL);
 }
 
+#define DEMO_CHAP \
+ ATTRIBUTES("\"generate_node_acls\":1,\"demo_mode_write_protect\":1")
+/* An ACL whose LUN 0 can be written to, unlike in demo mode. */
+#define WRITER(x, more)                                         \
+ "{\"node_wwn\":\"" NODE(x) "\",\"mapped_luns\":[{\"index\":0," \
+			    "\"tpg_lun\":0,\"write_protect\":false}]" more "}"
+#define WRITES(x, more) \
+ "maps:\n      - {initiators: [\"" NODE(x) "\"]," more " luns: {0: d}}\n"
+
+/* No initiator can take the name of another one with a secret of its own: accounts are
+ * bound to the names of the ACLs, and in demo mode maps to the accounts. */
+static void test_lio_accounts_of_acls(void **state)
+{
+	(void)state;
+	expect("lio",
+	       LIO(LUN0
+		   "," PORTAL
+		   ",\"node_acls\":[" ACL("n", "," CHAP("u")) "," ACL(
+			   "o", "," CHAP("v")) "," ACL("p", "," CHAP("u")) "]"),
+	       "- {user: u, secret-file: /s/disk.1.secret, initiators: "
+	       "[\"" NODE("n") "\", \"" NODE("p") "\"]}",
+	       "- {user: v, secret-file: /s/disk.2.secret, initiators: "
+	       "[\"" NODE("o") "\"]}",
+	       "    luns: {0: d}\n", NULL);
+	expect("lio",
+	       LIO(LUN0 "," PORTAL ",\"node_acls\":[" ACL("n", "," CHAP("u")) "," ACL(
+		       "o",
+		       ",\"chap_userid\":\"u\",\"chap_password\":\"secretpass13\"") "]"),
+	       "initiators: [\"" NODE("n") "\"]}\n    initiators:",
+	       "user u: left out: the user has another secret in line 1",
+	       "ACL of " NODE("o") ": requires CHAP, and no account is for",
+	       NULL);
+	/* with the account of the TPG, the name sees what all see */
+	expect("lio",
+	       LIO(LUN0 "," PORTAL "," DEMO_CHAP "," CHAP("t") ",\"node_acls\":[" WRITER(
+		       "n",
+		       ",\"chap_userid\":\"u\",\"chap_password\":\"secretpass13\"") "]"),
+	       "- {user: t, secret-file: /s/disk.1.secret}\n",
+	       "- {user: u, secret-file: /s/disk.2.secret, initiators: "
+	       "[\"" NODE("n") "\"]}",
+	       "luns: {0: {backstore: d, read-only: yes}}\n    " WRITES(
+		       "n", " account: u,"),
+	       NULL);
+	/* the account of the TPG, which is for all */
+	expect("lio",
+	       LIO(LUN0 "," PORTAL "," DEMO_CHAP "," CHAP(
+		       "u") ",\"node_acls\":[" WRITER("n", "," CHAP("u")) "]"),
+	       "- {user: u, secret-file: /s/disk.1.secret}\n",
+	       WRITES("n", " account: u,"), NULL);
+	/* LIO does not admit the name, or does without CHAP */
+	expect("lio",
+	       LIO(LUN0 "," PORTAL "," DEMO_CHAP
+			"," CHAP("u") ",\"node_acls\":[" WRITER("n", "") "]"),
+	       "luns: {0: {backstore: d, read-only: yes}}\n",
+	       "mapped LUNs of " NODE("n") ": left out, as LIO does not admit",
+	       NULL);
+	expect("lio",
+	       LIO(LUN0
+		   "," PORTAL "," DEMO_CHAP
+		   "," CHAP("u") ",\"node_acls\":[" WRITER(
+			   "n", "," ATTRIBUTES("\"authentication\":0")) "]"),
+	       WRITES("n", ""), NULL);
+}
+
 static void test_lio_chap(void **state)
 {
 	static const char acl[] =
@@ -300,9 +364,13 @@ static void test_lio_chap(void **state)
 			 "\"node_wwn\":\"iqn.2026-01.com.example:o\"}]");
 
 	(void)state;
-	expect("lio", acl, "- {user: u, secret-file: /s/disk.1.secret}",
+	expect("lio", acl,
+	       "- {user: u, secret-file: /s/disk.1.secret, initiators: "
+	       "[\"iqn.2026-01.com.example:n\"]}",
 	       "mutual: {user: m, secret-file: /s/disk.mutual.secret}",
-	       "ACL of iqn.2026-01.com.example:o: has no account", NULL);
+	       "ACL of iqn.2026-01.com.example:o: requires CHAP, and no account "
+	       "is for this initiator; add one to the auth group disk",
+	       NULL);
 	/* CHAP that is required without an account admits no initiator */
 	expect("lio",
 	       LIO(LUN0 "," PORTAL ",\"attributes\":{\"authentication\":1,"
@@ -488,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_lio_access),
 		cmocka_unit_test(test_lio_access_is_not_relaxed),
 		cmocka_unit_test(test_lio_chap_of_an_acl),
+		cmocka_unit_test(test_lio_accounts_of_acls),
 		cmocka_unit_test(test_lio_chap),
 		cmocka_unit_test(test_lio_identity),
 		cmocka_unit_test(test_lio_storage_twice),
