@@ -55,7 +55,9 @@ enum err_class {
  X(ERR_PI_REF_TAG, -1032, REQUEST, "reference tag check failed")       \
  X(ERR_UNFLUSHED, -1033, REQUEST, "data written earlier may be lost")  \
  X(ERR_SHORT, -1034, REQUEST, "fewer bytes transferred than expected") \
- X(ERR_RESIDUAL, -1035, REQUEST, "residual flags or count invalid")
+ X(ERR_RESIDUAL, -1035, REQUEST, "residual flags or count invalid")    \
+ X(ERR_OVERFLOW, -1036, REQUEST,                                       \
+   "the command has fewer bytes than its blocks: the block size differs")
 
 enum err_code {
 	ERR_NONE = 0,

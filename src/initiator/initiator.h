@@ -184,6 +184,7 @@ struct ini_task {
 	 * 0: status is valid. ERR_TIMEOUT, ERR_CLOSED, ...; ERR_ABORTED: the
 	 * target does not have the command and will not answer it. With a good
 	 * status: ERR_SHORT: `moved` is less than expected and short_ok is
+	 * false; ERR_OVERFLOW: the target wanted more write data, and short_ok is
 	 * false; ERR_RESIDUAL: the residual is impossible (RFC 7143 §11.4.1).
 	 */
 	int err;

@@ -324,7 +324,7 @@ static void take_sense(struct ini_task *t, const struct dm_control *ctl)
  * Decides how much of the Expected Data Transfer Length moved (RFC 7143
  * §11.4.5.1): the smaller of what the target's residual leaves and of what the
  * datamover counted (dm.in_done, dm.out_done). Sets t->moved; returns 0,
- * ERR_RESIDUAL or ERR_SHORT.
+ * ERR_RESIDUAL, ERR_SHORT or ERR_OVERFLOW.
  */
 /* [RFC 7143: 11.4.5.1 #2] */
 static int set_moved(struct ini_task *t, const struct iscsi_scsi_response *r)
@@ -343,7 +343,12 @@ static int set_moved(struct ini_task *t, const struct iscsi_scsi_response *r)
 		return good ? ERR_RESIDUAL : 0;
 	}
 	t->moved = MIN(counted, edtl - (t->underflow ? t->resid : 0));
-	return good && t->moved < edtl && !t->short_ok ? ERR_SHORT : 0;
+	if (t->moved < edtl)
+		return good && !t->short_ok ? ERR_SHORT : 0;
+	/* data that the target asked for and did not get */
+	return t->overflow && t->resid && t->write && good && !t->short_ok
+		       ? ERR_OVERFLOW
+		       : 0;
 }
 
 /* The read data of a bidirectional command, which have a residual of their own. */

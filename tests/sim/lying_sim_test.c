@@ -176,6 +176,7 @@ static void check_job(const struct job *j)
 		return;
 	assert_true(t->moved == edtl || t->short_ok);
 	assert_false(t->underflow && t->overflow);
+	assert_false(t->write && t->overflow && t->resid && !t->short_ok);
 	if (t->underflow)
 		assert_true(t->resid <= edtl && t->moved <= edtl - t->resid);
 	good++;

@@ -75,8 +75,7 @@ static void test_residual_rfc7143_11_4_5_1(void **state)
 		{ 0, 99, 0, false, 0,
 		  512 }, /* no flag: the residual is ignored */
 		{ U, 0, 0, false, 0, 512 },
-		{ O, 512, 0, false, 0,
-		  512 }, /* all bytes moved, and the target has more */
+		{ O, 0, 0, false, 0, 512 },
 		{ U, 1, 0, false, ERR_SHORT, 511 },
 		{ U, 1, 0, true, 0, 511 },
 		{ U, 512, 0, false, ERR_SHORT, 0 },
@@ -92,6 +91,27 @@ static void test_residual_rfc7143_11_4_5_1(void **state)
 		run(&rows[i], SCSI_READ_10);
 		run(&rows[i], SCSI_WRITE_10);
 	}
+}
+
+/* All bytes moved, and the target has more: a READ may be shorter than what there is. A
+ * WRITE that wanted more data is not complete, whatever its status says. */
+/* [RFC 7143: 11.4.5.1 #2] */
+static void test_overflow_rfc7143_11_4_5_1(void **state)
+{
+	static const struct answer read = { O, 512, 0, false, 0, 512 },
+				   rows[] = {
+					   { O, 1, 0, false, ERR_OVERFLOW,
+					     512 },
+					   { O, 3584, 0, false, ERR_OVERFLOW,
+					     512 },
+					   { O, 1, 0, true, 0, 512 },
+					   { O, 1, 0x02, false, 0, 512 },
+				   };
+
+	(void)state;
+	run(&read, SCSI_READ_10);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		run(&rows[i], SCSI_WRITE_10);
 }
 
 /* Both flags, and a residual above the expected length, are protocol errors,
@@ -138,6 +158,8 @@ static void test_any_residual(void **state)
 		} else if (a.flags == U) {
 			a.moved = 512 - a.resid;
 			a.err = a.resid && !a.short_ok ? ERR_SHORT : 0;
+		} else if (a.flags == O && a.resid && !a.short_ok && !(i % 2)) {
+			a.err = ERR_OVERFLOW;
 		}
 		good += a.err == 0;
 		shorts += a.err == ERR_SHORT;
@@ -163,6 +185,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_residual_rfc7143_11_4_5_1),
+		cmocka_unit_test(test_overflow_rfc7143_11_4_5_1),
 		cmocka_unit_test(test_residual_that_can_not_be_rfc7143_11_4_1),
 		cmocka_unit_test(test_any_residual),
 		cmocka_unit_test(test_residual_of_no_data),
