@@ -76,6 +76,9 @@ enum iser_error {
 	ISER_E_MISCOMPARE = -15, /* COMPARE AND WRITE: the data differ */
 	/* several paths: none carried commands within replacement_timeout */
 	ISER_E_NO_PATH = -16,
+	/* the LUN leads to another unit than before, or its block size or size
+	 * has changed: no command that reads or changes data is sent */
+	ISER_E_CHANGED = -17,
 };
 
 /* iser_strerror returns a description of an enum iser_error, a static string. It
@@ -205,7 +208,8 @@ struct iser_url {
 	 * ready. The status is the caller's after that time. The default is 30;
 	 * 0: the status is the caller's at once. After a unit attention a
 	 * command is issued again at once, at most eight times, except for
-	 * reads and writes if the medium may have changed. None of these
+	 * reads and writes if the medium may have changed; after an attention
+	 * of doubt (see iser_io) once the unit is identified. None of these
 	 * commands was executed (SAM-5 §5.3.1, §5.14).
 	 */
 	unsigned retry;
@@ -519,8 +523,10 @@ ISER_API int iser_target_reset(struct iser_session *s);
  * A session may consist of several paths: sessions with the portals, or with the
  * targets, that reach the same unit. All functions that take a session take such
  * a one, too, for this unit alone. The library logs in on each path and checks
- * that all of them reach one unit: a designator of the logical unit (VPD page
- * 83h, SPC-4 §7.8.6) has to be the same. Commands use the paths with the best
+ * that all of them reach one unit of one size: a strong designator of the logical unit
+ * (VPD page 83h, SPC-4 §7.8.6) has to be the same: an NAA, EUI-64 or UUID, or a
+ * serial number (page 80h), that is not a default. Paths to a unit without a strong
+ * designator are refused. Commands use the paths with the best
  * access state (SPC-4 §5.16): active/optimized, else active/non-optimized, else
  * LBA dependent; the other states carry checks only.
  *
@@ -617,6 +623,17 @@ enum iser_direction {
 #define ISER_SENSE_MAX 252
 
 /*
+ * Which unit a command reaches: before the first command that reads or changes data
+ * of a LUN (block commands, copies), after each login, and after a unit attention
+ * that says that the unit may be another one or have another size (29h, 2Ah/09h, 3Fh/03h,
+ * 3Fh/05h, 3Fh/0Eh), such commands wait until the library has read VPD page 83h, or
+ * page 80h, and the capacity. They go on if the unit is the same, has the same block
+ * size and not fewer blocks; else they end with ISER_E_CHANGED, also those that were
+ * in progress, and no further one is sent. Prepared and other CDBs alike; commands
+ * with no_retry do not wait.
+ */
+
+/*
  * One SCSI command. The caller zeroes the struct, fills in the first part and
  * owns the struct and all that it points to; the library borrows both from
  * iser_submit until it calls done. The struct may then be submitted again.
@@ -640,7 +657,8 @@ struct iser_io {
 	 * such a command ends with ISER_E_SHORT. */
 	bool short_ok;
 	/* With no_retry, each status of the unit ends the command, also those
-	 * after which the library would issue it again (iser_url.retry). */
+	 * after which the library would issue it again (iser_url.retry). It is sent to
+	 * whatever unit the LUN has. */
 	bool no_retry;
 	uint64_t reserved[4]; /* 0 */
 	/* the result, set by the library before done */

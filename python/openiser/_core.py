@@ -33,13 +33,15 @@ class ErrorCode(enum.IntEnum):
     SHORT = -14
     MISCOMPARE = -15
     NO_PATH = -16
+    CHANGED = -17
 
 
 _ERRNO = {ErrorCode.NOMEM: errno.ENOMEM, ErrorCode.INVALID: errno.EINVAL, ErrorCode.CONNECT: errno.ECONNREFUSED,
           ErrorCode.LOGIN: errno.EACCES, ErrorCode.AUTH: errno.EACCES, ErrorCode.NOT_FOUND: errno.ENOENT,
           ErrorCode.TIMEOUT: errno.ETIMEDOUT, ErrorCode.CLOSED: errno.ESHUTDOWN,
           ErrorCode.UNSUPPORTED: errno.EOPNOTSUPP, ErrorCode.ABORTED: errno.ECANCELED,
-          ErrorCode.MISCOMPARE: errno.EILSEQ, ErrorCode.NO_PATH: errno.ESHUTDOWN}
+          ErrorCode.MISCOMPARE: errno.EILSEQ, ErrorCode.NO_PATH: errno.ESHUTDOWN,
+          ErrorCode.CHANGED: errno.ESTALE}
 
 
 class Error(OSError):

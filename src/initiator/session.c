@@ -223,6 +223,11 @@ unsigned ini_in_flight(const struct ini_session *s)
 	return s->in_flight;
 }
 
+bool ini_is_logged_out(const struct ini_session *s)
+{
+	return s->is_logged_out;
+}
+
 bool ini_is_up(const struct ini_session *s)
 {
 	return ini_is_full_feature(s);

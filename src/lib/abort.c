@@ -21,7 +21,8 @@ int iser_abort(struct iser_io *io)
 	lt = lib_io_find(s, io);
 	if (!lt)
 		return 0; /* its done is due */
-	if (lib_retry_remove(s, lt) || lib_reconnect_remove(s, lt)) {
+	if (lib_retry_remove(s, lt) || lib_reconnect_remove(s, lt) ||
+	    lib_hold_remove(s, lt)) {
 		lib_io_fail_task(s, lt, ISER_E_ABORTED);
 		lib_io_pump(s);
 		return 0;

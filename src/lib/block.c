@@ -254,7 +254,7 @@ static int type_of(struct iser_session *s, int lun)
 
 int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
 {
-	int type = type_of(s, lun);
+	int type = type_of(s, lun), err;
 
 	memset(c, 0, sizeof(*c));
 	if (type < 0)
@@ -264,7 +264,10 @@ int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
 		return lib_fail(s->ctx, ISER_E_UNSUPPORTED,
 				"LUN %d of %s is a %s: it has no capacity", lun,
 				s->url.target, iser_device_type((uint8_t)type));
-	return query_capacity(s, lun, (uint8_t)type, c);
+	err = query_capacity(s, lun, (uint8_t)type, c);
+	if (!err)
+		lib_guard_note(s, lun, c);
+	return err;
 }
 
 /* Runs a prepared query. Returns an error, also if fewer than `least` bytes

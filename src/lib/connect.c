@@ -230,6 +230,7 @@ static void without_conn(struct iser_session *s)
 	lib_conns_added(s, ISER_E_CLOSED, "the session has ended");
 	if (lib_reconnect_waits(s))
 		return;
+	lib_hold_lost(s, lib_reconnect_takes);
 	io_timer_clear(s->ctx->loop, &s->timer);
 	io_defer_cancel(&s->rearm);
 	io_defer_cancel(&s->gone);

@@ -49,6 +49,8 @@ const char *iser_strerror(int err)
 		return "the data differ";
 	case ISER_E_NO_PATH:
 		return "no path to the unit carries commands";
+	case ISER_E_CHANGED:
+		return "the LUN leads to another unit, or its size has changed";
 	}
 	return "unknown error";
 }
@@ -85,6 +87,12 @@ int lib_error(int err)
 	default:
 		return err > -1000 ? ISER_E_SYSTEM : ISER_E_PROTOCOL;
 	}
+}
+
+bool lib_is_loss(int err)
+{
+	return err > -1000 || err == ERR_DATA_DIGEST ||
+	       err_class_of(err) == ERR_CLASS_CONNECTION;
 }
 
 int lib_rdma_error(int err)

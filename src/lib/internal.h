@@ -7,7 +7,10 @@
  *   loop.c        the event loop
  *   state.c       the states of a session; queries
  *   url.c         URLs
+ *   identity.c    who a unit is (identity.h)
+ *   guard.c       whether a LUN leads to the right unit (guard.h)
  *   queue.c       commands that wait for a task, and commands that have failed
+ *   hold.c        commands that wait until their unit is identified
  *   retry.c       commands that the unit refused for the moment
  *   redirect.c    login redirections
  *   reconnect.c   commands of a lost connection, and when to log in again
@@ -19,6 +22,8 @@
  *   unit_type.c   the device type of a unit
  *   io.c          commands of the caller
  *   abort.c       ends commands of the caller
+ *   ask.c         asks a unit who it is (ask.h)
+ *   verify.c      does so when a session of one path is in doubt
  *   session.c     connecting and disconnecting one session
  *   block.c       the blocking calls of a block device
  *   path_*.c      several paths to one unit (path.h)
@@ -42,16 +47,21 @@
 #include "io/io.h"
 #include "iscsi/chap.h"
 #include "iser/iser.h"
+#include "lib/guard.h"
 #include "net/conn.h"
 
-#define DEFAULT_DEPTH	    128
-#define DEFAULT_TIMEOUT	    0
-#define DEFAULT_RETRY	    30
-#define CONNECT_TIME	    (15 * XTIME_S)
-#define DEFAULT_PORT	    3260
-#define LIB_CONNECTIONS_MAX 16
-#define REPLACEMENT_TIME    120 /* seconds, as in open-iscsi */
-#define POLLING_TIME	    5
+#define DEFAULT_DEPTH		128
+#define DEFAULT_TIMEOUT		0
+#define DEFAULT_RETRY		30
+#define CONNECT_TIME		(15 * XTIME_S)
+#define DEFAULT_PORT		3260
+#define LIB_CONNECTIONS_MAX	16
+#define REPLACEMENT_TIME	120 /* seconds, as in open-iscsi */
+#define POLLING_TIME		5
+#define LIB_CHECK_TIME		30 /* seconds for one check of a unit or a path */
+#define LIB_STATUS_TASK_ABORTED 0x40
+/* how often a command is issued again at once after a unit attention */
+#define LIB_ATTENTIONS_MAX 8
 /* The largest transfer over iSER, that of the Linux initiator. tgt drops the
  * connection of an initiator that asks for more, and its Block Limits page has no
  * limit. */
@@ -111,9 +121,9 @@ struct lib_task {
 	struct iser_io *io;
 	struct lib_task *next; /* on one of the lists of the session */
 	bool is_aborting;      /* iser_abort was called: it is not repeated */
-	/* reconnect.c's */
-	unsigned tries;	    /* how often it was issued again after a loss */
-	bool saw_attention; /* it got the unit attention of a new session */
+	bool is_doubtful;      /* hold.c: in progress when a doubt came */
+	bool saw_attention; /* reconnect.c: it got the attention of a new session */
+	unsigned tries; /* reconnect.c: how often it was issued again after a loss */
 	/* retry.c's */
 	enum lib_refusal why;
 	unsigned attentions, refusals;
@@ -122,7 +132,7 @@ struct lib_task {
 
 /* The commands of a session; queue.c's. */
 struct lib_commands {
-	struct lib_task *tasks, *free;
+	struct lib_task *tasks, *free; /* depth, and one for lib_io_ask */
 	unsigned depth;
 	void (*completed)(struct ini_task *task); /* io.c's */
 	struct iser_io *queue, **queue_tail;	  /* wait for a task */
@@ -263,6 +273,8 @@ struct lib_set_ops {
 	struct iser_session *(*current)(const struct iser_session *s);
 	void (*add_counters)(const struct iser_session *s,
 			     struct iser_counters *c);
+	/* the unit of the set; NULL: no path was checked yet */
+	const struct lib_who *(*who)(const struct iser_session *s);
 	/* starts task management on the paths that it concerns */
 	int (*manage)(struct iser_session *s, enum iser_function function,
 		      int lun, void (*done)(void *arg, int err), void *arg);
@@ -301,6 +313,7 @@ struct iser_session {
 	struct lib_reconnect reconnect;
 	struct lib_retry retry;
 	struct lib_commands commands;
+	struct lib_guard guard;
 	struct lib_type typed;
 	struct lib_member member;
 	struct lib_set *set; /* NULL: a session of its own */
@@ -325,8 +338,17 @@ bool lib_url_unused(const struct iser_url *url);
 /* lib_fail sets iser_message, escaped, and returns err. */
 int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* lib_has_reason returns whether iser_message has a better reason for err than the command
+ * that ended with it. */
+static inline bool lib_has_reason(int err)
+{
+	return err == ISER_E_NO_PATH || err == ISER_E_CHANGED;
+}
 /* lib_error returns the enum iser_error for an ERR_... or -Exxx. */
 int lib_error(int err);
+/* lib_is_loss returns whether the ERR_... of a task, not 0, means that its connection is
+ * lost. */
+bool lib_is_loss(int err);
 /* lib_rdma_error does the same for the users of rdma.h. */
 int lib_rdma_error(int err);
 
@@ -389,6 +411,12 @@ static inline void lib_io_pump(struct iser_session *s)
 	if (s->commands.queue)
 		lib_io_pump_queue(s);
 }
+/* lib_io_take_guarded takes the commands of a LUN that lib_guard_covers off the queue, and
+ * returns them as a list by iser_io.next. */
+struct iser_io *lib_io_take_guarded(struct iser_session *s, int lun);
+/* lib_io_ask sends a command of lib_ask, which neither waits for others nor for a
+ * task: one at a time. */
+void lib_io_ask(struct iser_session *s, struct iser_io *io);
 /* lib_io_free_task makes a task free again. */
 void lib_io_free_task(struct iser_session *s, struct lib_task *lt);
 /* lib_io_fail_later ends a command with err; its done is called from the loop. */
@@ -411,6 +439,46 @@ xtime lib_io_deadline(const struct iser_session *s, xtime now);
 /* lib_retry_holds returns whether new commands of this unit have to wait because
  * commands that the unit refused wait, too. */
 bool lib_retry_holds(const struct iser_session *s, int lun);
+
+/* ---- hold.c ---- */
+
+/* lib_hold_issue issues a task again, or keeps it until its unit is identified. */
+void lib_hold_issue(struct iser_session *s, struct lib_task *lt);
+/* lib_hold_heard is called with the result of each task that has sense data. After a unit
+ * attention of doubt it begins to ask; it returns true if it issues the task again
+ * afterwards. */
+COLD bool lib_hold_heard(struct iser_session *s, struct lib_task *lt);
+/* lib_hold_doubt begins to ask for the unit of a LUN, whose block size seems to be another
+ * one. */
+COLD void lib_hold_doubt(struct iser_session *s, int lun);
+/* lib_was_dropped returns whether the target has ended a task that it did not carry out, with
+ * or without a status (TAS, SAM-5 §5.3.1): another initiator reset the unit, or the LUN
+ * has another unit now. */
+static inline bool lib_was_dropped(const struct ini_task *t)
+{
+	return t->err ? t->err == ERR_ABORTED
+		      : t->status == LIB_STATUS_TASK_ABORTED;
+}
+/* lib_hold_takes returns true if it keeps the result of a doubtful task; else the result is the caller's, and may have become
+ * ISER_E_CHANGED. */
+COLD bool lib_hold_takes(struct iser_session *s, struct lib_task *lt);
+/* lib_hold_open: the unit is the right one. lib_hold_refuse: it is not, g->reason says
+ * why. lib_hold_fail: that cannot be said now; the commands that wait end as `by`,
+ * and the next one asks again. */
+void lib_hold_open(struct iser_session *s, struct lib_guarded *g);
+void lib_hold_refuse(struct iser_session *s, struct lib_guarded *g);
+void lib_hold_fail(struct iser_session *s, struct lib_guarded *g,
+		   const struct iser_io *by);
+/* lib_hold_lost is called after the last connection: each unit has to be identified in the
+ * next nexus. Results that wait count as lost; takes is lib_reconnect_takes. */
+void lib_hold_lost(struct iser_session *s,
+		   bool (*takes)(struct iser_session *s, struct lib_task *lt));
+/* lib_hold_resume asks for the units of the commands that wait, after a login. */
+void lib_hold_resume(struct iser_session *s);
+/* lib_hold_remove takes a command off the lists. Returns false if it is not there. */
+bool lib_hold_remove(struct iser_session *s, const struct lib_task *lt);
+/* lib_hold_end ends all commands that wait with err. */
+void lib_hold_end(struct iser_session *s, int err);
 
 /* ---- retry.c ---- */
 
@@ -470,9 +538,6 @@ bool lib_reconnect_may_repeat(uint8_t opcode);
 /* lib_reconnect_changes_data returns whether such a command changes data: executed
  * late, it would undo a change that came in between. */
 bool lib_reconnect_changes_data(uint8_t opcode);
-/* lib_reconnect_is_loss returns whether the ERR_... of a task means that its
- * connection is lost. */
-bool lib_reconnect_is_loss(int err);
 /* lib_reconnect_takes returns true if it issues an ended task again, now or after
  * the next login; else the result is the caller's. */
 bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt);
@@ -586,6 +651,11 @@ int lib_type_known(const struct iser_session *s, int lun);
 /* lib_type_news forgets the type if a command ended with a unit attention that
  * says that the unit may have changed. */
 void lib_type_news(struct iser_session *s, const struct iser_io *io);
+
+/* ---- verify.c ---- */
+
+/* lib_verify_init makes a session identify its units. */
+void lib_verify_init(struct iser_session *s);
 
 /* ---- session.c ---- */
 

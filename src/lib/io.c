@@ -41,6 +41,10 @@ static void take_result(struct iser_io *io, const struct ini_task *t)
 	if (io->sense_len)
 		memcpy(io->sense, t->sense, io->sense_len);
 	io->err = t->err ? lib_error(t->err) : t->status ? ISER_E_SCSI : 0;
+	if (io->overflow && !io->err && !io->short_ok && lib_guard_covers(io)) {
+		io->err = ISER_E_PROTOCOL; /* a part of the blocks is missing */
+		io->cause = ERR_OVERFLOW;
+	}
 	if (io->direction == LIB_BOTH)
 		take_bidi_result(io, t);
 	if (io->err)
@@ -66,10 +70,14 @@ void lib_io_completed(struct ini_task *task)
 		lib_reconnect_leave(s);
 		return;
 	}
-	if (io->err && lib_retry_takes(s, lt)) {
+	if (io->err && (io->cause == ERR_OVERFLOW || lib_was_dropped(task)))
+		lib_hold_doubt(s, io->lun);
+	if (io->err && (lib_hold_heard(s, lt) || lib_retry_takes(s, lt))) {
 		lib_reconnect_leave(s);
 		return;
 	}
+	if (lt->is_doubtful && lib_hold_takes(s, lt))
+		return;
 	lib_io_free_task(s, lt);
 	lib_retry_completed(s, io->lun);
 	io->done(io);
@@ -165,8 +173,7 @@ int iser_run(struct iser_session *s, struct iser_io *io)
 	err = lib_wait(s->ctx, &over);
 	if (!err)
 		err = io->err;
-	/* the message about ISER_E_NO_PATH has the reason of each path */
-	if (err && err != ISER_E_NO_PATH) {
+	if (err && !lib_has_reason(err)) {
 		char text[200];
 
 		iser_io_describe(io, text, sizeof(text));

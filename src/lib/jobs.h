@@ -74,11 +74,9 @@ struct unit_limits {
 	bool no_status; /* GET LBA STATUS was refused */
 };
 
-/* The queries that open a unit, in their order; unit.c's. */
+/* The queries that follow those of lib_ask when a unit is opened, in their order;
+ * unit.c's. */
 enum unit_query {
-	UNIT_INQUIRY,
-	UNIT_CAPACITY_16,
-	UNIT_CAPACITY_10,
 	UNIT_CONFIGURATION, /* of a CD/DVD drive */
 	UNIT_BLOCK_LIMITS,
 	UNIT_PROVISIONING,
@@ -92,6 +90,7 @@ struct unit_open {
 	struct iser_unit_info info;
 	struct unit_limits limits;
 	uint64_t blocks;
+	struct lib_ask ask;
 	struct iser_io io;
 	struct iser_parameters params;
 	void (*done)(void *arg, struct iser_unit *u, int err);

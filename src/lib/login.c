@@ -311,7 +311,7 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 	}
 	/* a path of several has others, which take its commands over */
 	cfg->continues = s->url.reconnect && !s->member.ops;
-	cfg->depth = s->commands.depth;
+	cfg->depth = s->commands.depth + 1; /* lib_io_ask */
 	cfg->trace = &s->ctx->trace;
 }
 

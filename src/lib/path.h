@@ -5,7 +5,7 @@
  * call; each path has a session with a connection of its own. The files, each of
  * which calls those above it only:
  *   path_policy.c  which path gets a command; what a failed command means
- *   path_unit.c    designators and target port groups
+ *   path_unit.c    target port groups
  *   path_io.c      the commands of a set
  *   path_fence.c   ends a lost session through the portal of another path
  *   path_check.c   identity, access state and readiness of one path
@@ -22,25 +22,23 @@
 
 #define LIB_SLOW_TIME \
  60 /* seconds until an attempt that is not likely to help */
-#define LIB_CHECK_TIME	 30 /* seconds for one check */
-#define LIB_PATH_TRIES	 5  /* per command, as in Linux' sd */
-#define LIB_CONNECT_TIME 3  /* seconds after the first path is ready */
+#define LIB_PATH_TRIES	 5 /* per command, as in Linux' sd */
+#define LIB_CONNECT_TIME 3 /* seconds after the first path is ready */
 
 enum lib_path_state {
 	PATH_DOWN,  /* without a session; the timer has the next attempt */
 	PATH_LOGIN, /* connecting */
-	PATH_CHECK, /* logged in, first check */
+	PATH_CHECK, /* logged in; whether it reaches the unit is being checked */
 	PATH_READY,
 	PATH_LOST,  /* the session is ending */
 	PATH_FENCE, /* without a session; path_fence.c ends the lost one */
 };
 
 enum lib_check_step {
-	CHECK_INQUIRY,	/* TPGS */
-	CHECK_IDENTITY, /* VPD page 83h */
-	CHECK_GROUPS,	/* REPORT TARGET PORT GROUPS */
-	CHECK_UNIT,	/* TEST UNIT READY */
-	CHECK_SET,	/* SET TARGET PORT GROUPS, on request only */
+	CHECK_WHO,    /* lib_ask: identity, size, TPGS */
+	CHECK_GROUPS, /* REPORT TARGET PORT GROUPS */
+	CHECK_UNIT,   /* TEST UNIT READY */
+	CHECK_SET,    /* SET TARGET PORT GROUPS, on request only */
 	CHECK_OVER,
 };
 
@@ -51,12 +49,13 @@ struct lib_check {
 	enum lib_check_step step;
 	bool in_progress;
 	bool again;	 /* another check is due, or follows this one */
-	bool want_whole; /* it begins at CHECK_INQUIRY */
+	bool want_whole; /* it begins at CHECK_WHO */
 	bool is_late;	 /* LIB_CHECK_TIME is over */
 	bool others_serve; /* the path reports so of the group of another ready path */
 	uint8_t tpgs;	   /* SPC-4 table 168; 0: no access states */
 	unsigned refusals; /* of commands, since one succeeded */
 	unsigned dark;	   /* checks since no path carries commands */
+	struct lib_ask ask;
 	struct iser_io io;
 	struct iser_parameters params;
 };
@@ -84,6 +83,7 @@ struct lib_path {
 	unsigned leaving;	      /* earlier sessions that log out */
 	bool was_tried;		      /* the first attempt has ended */
 	bool is_wrong;		      /* it reached another unit */
+	bool has_joined; /* it reached the unit of the set before */
 	/* the session that was lost */
 	bool has_isid, was_redirected;
 	uint8_t isid[6]; /* so that the next login ends it (RFC 7143 §6.3.5) */
@@ -99,7 +99,6 @@ struct lib_path {
 	struct io_timer replace;    /* when they go to another path anyhow */
 	struct lib_check check;
 	struct lib_port port;
-	struct lib_identity identity;
 	/* for iser_get_path */
 	uint64_t commands, losses;
 	int err;
@@ -129,9 +128,9 @@ struct lib_paths {
 	bool uses_states, may_set; /* alua= */
 	struct lib_io_list queue;
 	unsigned in_progress;
-	struct lib_identity identity; /* of the first path that was checked */
-	unsigned named;		      /* the number of that path */
-	bool has_identity;
+	struct lib_who who; /* of the first path that was checked */
+	unsigned named;	    /* the number of that path */
+	bool has_who;
 	/* no path carries commands */
 	struct io_timer dark; /* set while it is so, until it gives up */
 	bool is_dark, gave_up;
@@ -202,6 +201,9 @@ void lib_check_begin(struct lib_path *p, bool whole);
 void lib_check_late(struct lib_path *p);
 /* lib_check_soon begins a check now, or after the one in progress. */
 void lib_check_soon(struct lib_path *p, bool whole);
+/* lib_check_doubt takes a path out of use until a check finds that it still reaches the
+ * unit; struct lib_guard of its session asks for that. */
+void lib_check_doubt(struct lib_path *p);
 
 /* ---- path_link.c ---- */
 

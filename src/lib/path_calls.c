@@ -44,6 +44,13 @@ static struct iser_session *current(const struct iser_session *s)
 	return any;
 }
 
+static const struct lib_who *who_of_set(const struct iser_session *s)
+{
+	const struct lib_paths *set = lib_paths_of(s);
+
+	return set->has_who ? &set->who : NULL;
+}
+
 static void add_counters(const struct iser_session *s, struct iser_counters *c)
 {
 	const struct lib_paths *set = lib_paths_of(s);
@@ -151,6 +158,7 @@ static const struct lib_set_ops set_ops = {
 	.is_connected = set_is_connected,
 	.may_be_iser = may_be_iser,
 	.current = current,
+	.who = who_of_set,
 	.add_counters = add_counters,
 	.manage = manage,
 	.end = lib_paths_end,

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * path_check.c: the check of one path. After each login: does it reach the unit of
- * the set (INQUIRY, VPD page 83h)? Then, and at each polling_interval: which access
+ * path_check.c: the check of one path. After each login and each doubt (guard.h): does it
+ * reach the unit of the set, with the same size (ask.h)? Then, and at each polling_interval: which access
  * state has its target port group (REPORT TARGET PORT GROUPS, SPC-4 §6.37), and does
  * the unit answer (TEST UNIT READY)? A status other than those for access states is
  * an answer: the unit, not the path, has a problem.
  */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "lib/path.h"
 #include "scsi/cdb.h"
 
-#define QUALIFIER_MASK 0xe0
-#define QUALIFIER_NONE 0x60 /* 011b: no unit (SPC-4 table 141) */
-#define TPGS_SHIFT     4    /* byte 5 of INQUIRY data */
-#define AGAIN_TIME     (100 * XTIME_MS)
-#define DARK_TIME      (25 * XTIME_MS)
-#define LATE_TIME      (2 * XTIME_S)
+#define TPGS_SHIFT 4 /* byte 5 of INQUIRY data */
+#define AGAIN_TIME (100 * XTIME_MS)
+#define DARK_TIME  (25 * XTIME_MS)
+#define LATE_TIME  (2 * XTIME_S)
 
 static void advance(struct lib_path *p);
 
@@ -41,63 +40,110 @@ static void refuse(struct lib_path *p, int err)
 	p->set->up->refused(p, err);
 }
 
-static void take_inquiry(struct lib_path *p)
+/* What holds the commands of the path; NULL: out of memory, and none is held. */
+static struct lib_guarded *guarded(const struct lib_path *p)
 {
-	struct lib_check *c = &p->check;
-	const uint8_t *b = c->params.data;
-	struct scsi_sense sense;
-
-	if (sense_of(&c->io, &sense) && sense.asc != ASC_LUN_NOT_SUPPORTED)
-		c->io.err = 0; /* it answers: the identity decides */
-	if (c->io.err ||
-	    (c->io.transferred && (b[0] & QUALIFIER_MASK) == QUALIFIER_NONE)) {
-		refuse(p, lib_fail(p->set->ctx, ISER_E_NOT_FOUND,
-				   "%s at %s:%u: no LUN %d", p->url.target,
-				   p->url.host, p->url.port, p->url.lun));
-		return;
-	}
-	c->tpgs = c->io.transferred >= 6 ? b[5] >> TPGS_SHIFT & 3 : 0;
-	c->step = CHECK_IDENTITY;
+	return lib_guard_get(p->session, p->url.lun);
 }
 
-static void take_identity(struct lib_path *p)
+/* Sets the reason why a path is refused, and returns err. */
+static int fail_other(const struct lib_path *p, int err, const char *why)
+{
+	const struct lib_path *first = &p->set->paths[p->set->named];
+
+	if (err == ISER_E_UNSUPPORTED)
+		return lib_fail(p->set->ctx, err,
+				"LUN %d of %s at %s:%u: the unit %s",
+				p->url.lun, p->url.target, p->url.host,
+				p->url.port, why);
+	return lib_fail(p->set->ctx, err,
+			"LUN %d of %s at %s:%u: the unit %s, as at %s:%u; give "
+			"URLs of one unit",
+			p->url.lun, p->url.target, p->url.host, p->url.port,
+			why, first->url.host, first->url.port);
+}
+
+/* The path reaches another unit. Commands that wait at its session go to another
+ * path. */
+static void refuse_other(struct lib_path *p, int err, const char *why)
+{
+	struct lib_guarded *g = guarded(p);
+
+	p->is_wrong = err == ISER_E_CHANGED;
+	if (g) {
+		snprintf(g->why, sizeof(g->why), "%s", why);
+		lib_hold_refuse(p->session, g);
+	}
+	/* before the first report a wrong URL is an error of the caller */
+	if (p->is_wrong && !p->set->is_reported)
+		err = ISER_E_INVALID;
+	refuse(p, fail_other(p, err, why));
+}
+
+static unsigned accepts(const struct lib_path *p)
+{
+	return (p->set->n == 1 ? LIB_WEAK : 0) |
+	       (p->has_joined ? LIB_GROWTH : 0);
+}
+
+/* The unit is the right one: its commands go on, or end as READ CAPACITY has. */
+static void join(struct lib_path *p)
 {
 	struct lib_check *c = &p->check;
 	struct lib_paths *set = p->set;
-	const struct lib_path *first = &set->paths[set->named];
-	char mine[80], other[80];
+	struct lib_guarded *g = guarded(p);
 
-	if (c->io.err ||
-	    !lib_identity_read(&p->identity, &p->port, c->params.data,
-			       MIN(c->io.transferred,
-				   sizeof(c->params.data)))) {
-		refuse(p, lib_fail(set->ctx, ISER_E_UNSUPPORTED,
-				   "%s at %s:%u: LUN %d has no designator (VPD "
-				   "page 83h): whether it is the unit of the "
-				   "other paths cannot be checked",
-				   p->url.target, p->url.host, p->url.port,
-				   p->url.lun));
+	if (!set->who.has_capacity || c->ask.who.has_capacity)
+		set->who = c->ask.who;
+	p->has_joined = true;
+	p->port = c->ask.who.port;
+	c->tpgs = c->ask.who.inquiry_len >= 6
+			  ? c->ask.who.inquiry[5] >> TPGS_SHIFT & 3
+			  : 0;
+	c->step = CHECK_GROUPS;
+	if (g && c->ask.capacity_err)
+		lib_hold_fail(p->session, g, &c->ask.failed);
+	else if (g)
+		lib_hold_open(p->session, g);
+}
+
+/* The LUN has no unit, or the unit does not answer INQUIRY. */
+static int fail_without_unit(const struct lib_path *p, int err)
+{
+	char text[200];
+
+	if (err == ISER_E_NOT_FOUND)
+		return lib_fail(p->set->ctx, err, "%s at %s:%u: no LUN %d",
+				p->url.target, p->url.host, p->url.port,
+				p->url.lun);
+	iser_io_describe(&p->check.ask.failed, text, sizeof(text));
+	return lib_fail(p->set->ctx, err, "%s at %s:%u: LUN %d: %s",
+			p->url.target, p->url.host, p->url.port, p->url.lun,
+			text);
+}
+
+static void take_who(struct lib_path *p, int err)
+{
+	const struct lib_who *who = &p->check.ask.who;
+	struct lib_paths *set = p->set;
+	char why[LIB_WHY_MAX];
+
+	if (err) {
+		refuse(p, fail_without_unit(p, err));
 		return;
 	}
-	if (!set->has_identity) {
-		set->identity = p->identity;
+	if (!set->has_who) {
+		set->who = *who;
 		set->named = p->number;
-		set->has_identity = true;
+		set->has_who = true;
+	} else {
+		err = lib_who_check(&set->who, who, accepts(p), why,
+				    sizeof(why));
 	}
-	if (lib_identity_same(&set->identity, &p->identity)) {
-		c->step = CHECK_GROUPS;
-		return;
-	}
-	lib_identity_text(&p->identity, mine, sizeof(mine));
-	lib_identity_text(&set->identity, other, sizeof(other));
-	p->is_wrong = true;
-	refuse(p, lib_fail(set->ctx, ISER_E_INVALID,
-			   "LUN %d of %s at %s:%u is %s, but LUN %d of %s at "
-			   "%s:%u is %s: not paths to one unit; give URLs of "
-			   "the same unit",
-			   p->url.lun, p->url.target, p->url.host, p->url.port,
-			   mine, first->url.lun, first->url.target,
-			   first->url.host, first->url.port, other));
+	if (err)
+		refuse_other(p, err, why);
+	else
+		join(p);
 }
 
 static void set_access(struct lib_path *p, uint8_t access)
@@ -247,8 +293,8 @@ static void take_set(struct lib_path *p)
 }
 
 static void (*const take_answer[])(struct lib_path *p) = {
-	[CHECK_INQUIRY] = take_inquiry, [CHECK_IDENTITY] = take_identity,
-	[CHECK_GROUPS] = take_groups,	[CHECK_UNIT] = take_ready,
+	[CHECK_GROUPS] = take_groups,
+	[CHECK_UNIT] = take_ready,
 	[CHECK_SET] = take_set,
 };
 
@@ -290,12 +336,6 @@ static void prep_step(struct lib_path *p)
 	struct lib_check *c = &p->check;
 
 	switch (c->step) {
-	case CHECK_INQUIRY:
-		iser_prep_inquiry(&c->io, p->url.lun, -1, &c->params);
-		break;
-	case CHECK_IDENTITY:
-		iser_prep_inquiry(&c->io, p->url.lun, 0x83, &c->params);
-		break;
 	case CHECK_GROUPS:
 		prep_groups(c);
 		break;
@@ -305,6 +345,7 @@ static void prep_step(struct lib_path *p)
 	case CHECK_SET:
 		prep_set(c, p->port.group);
 		break;
+	case CHECK_WHO:
 	case CHECK_OVER:
 		break;
 	}
@@ -339,6 +380,10 @@ static void end_check(struct lib_path *p)
 	xtime wait = lib_paths_seconds(p->set->session->url.polling_interval,
 				       POLLING_TIME);
 
+	if (c->want_whole) { /* a doubt came in between */
+		lib_check_begin(p, true);
+		return;
+	}
 	if (p->set->is_dark)
 		wait = MIN(wait, pause_in_the_dark(c));
 	if (c->again)
@@ -347,19 +392,11 @@ static void end_check(struct lib_path *p)
 	p->set->up->checked(p);
 }
 
-static void step_completed(struct iser_io *io)
+/* The step has its result. */
+static void go_on(struct lib_path *p)
 {
-	struct lib_path *p = io->arg;
 	struct lib_check *c = &p->check;
 
-	c->in_progress = false;
-	if (!is_checkable(p))
-		return; /* lost in the meantime */
-	if (io->err && io->err != ISER_E_SCSI && io->err != ISER_E_SHORT) {
-		p->set->up->lost(p, io->err, iser_strerror(io->err));
-		return;
-	}
-	take_answer[c->step](p);
 	if (!is_checkable(p))
 		return;
 	if (c->step == CHECK_GROUPS && !has_states(p))
@@ -370,16 +407,60 @@ static void step_completed(struct iser_io *io)
 		advance(p);
 }
 
+static void step_completed(struct iser_io *io)
+{
+	struct lib_path *p = io->arg;
+
+	p->check.in_progress = false;
+	if (!is_checkable(p))
+		return; /* lost in the meantime */
+	if (io->err && io->err != ISER_E_SCSI && io->err != ISER_E_SHORT) {
+		p->set->up->lost(p, io->err, iser_strerror(io->err));
+		return;
+	}
+	take_answer[p->check.step](p);
+	go_on(p);
+}
+
+static void on_asked(struct lib_ask *a, int err)
+{
+	struct lib_check *c = container_of(a, struct lib_check, ask);
+	struct lib_path *p = container_of(c, struct lib_path, check);
+
+	c->in_progress = c->want_whole = false;
+	if (!is_checkable(p))
+		return;
+	if (lib_ask_is_lost(err)) {
+		p->set->up->lost(p, err, iser_strerror(err));
+		return;
+	}
+	take_who(p, err);
+	go_on(p);
+}
+
+static void ask(struct lib_path *p)
+{
+	p->check.ask = (struct lib_ask){ .session = p->session,
+					 .lun = p->url.lun,
+					 .submit = lib_io_ask,
+					 .done = on_asked };
+	lib_ask_begin(&p->check.ask);
+}
+
 static void advance(struct lib_path *p)
 {
 	struct lib_check *c = &p->check;
 
+	c->in_progress = true;
+	if (c->step == CHECK_WHO) {
+		ask(p);
+		return;
+	}
 	memset(&c->params, 0, sizeof(c->params));
 	c->io = (struct iser_io){ .lun = p->url.lun,
 				  .done = step_completed,
 				  .arg = p };
 	prep_step(p);
-	c->in_progress = true;
 	lib_io_submit(p->session, &c->io);
 }
 
@@ -397,7 +478,7 @@ void lib_check_begin(struct lib_path *p, bool whole)
 	whole |= c->want_whole;
 	c->again = c->want_whole = c->is_late = false;
 	if (whole)
-		c->step = CHECK_INQUIRY;
+		c->step = CHECK_WHO;
 	else
 		c->step = has_states(p) ? CHECK_GROUPS : CHECK_UNIT;
 	io_timer_set(p->set->ctx->loop, &p->timer, end);
@@ -421,4 +502,14 @@ void lib_check_soon(struct lib_path *p, bool whole)
 		io_timer_set(p->set->ctx->loop, &p->timer,
 			     io_now(p->set->ctx->loop) + pause_of(c));
 	c->again = true;
+}
+
+void lib_check_doubt(struct lib_path *p)
+{
+	p->set->session->guard.round++;
+	if (p->state == PATH_READY) {
+		p->state = PATH_CHECK;
+		p->set->seen[p->number].is_ready = false;
+	}
+	lib_check_soon(p, true);
 }

@@ -224,9 +224,16 @@ static void apply_effect(struct lib_path *p, const struct iser_io *io,
 	}
 }
 
-/* Decides on a command that failed. A session that logs out may end its commands
- * when the next session of the path is up already: that path is fine, and the login
- * of the next session has ended the tasks of this one. */
+/* Whether the target has ended the tasks of a session that logs out: by its answer, or
+ * because the next session of the path is up already. */
+static bool has_ended(const struct lib_path *p, const struct iser_session *s)
+{
+	return p->state == PATH_CHECK || p->state == PATH_READY ||
+	       (s->ini && ini_is_logged_out(s->ini));
+}
+
+/* Decides on a command that failed. A session that logs out ends its commands late:
+ * the path is fine, or was refused. */
 static struct lib_decision decide(const struct lib_path *p, struct iser_io *io)
 {
 	struct lib_decision d =
@@ -235,8 +242,7 @@ static struct lib_decision decide(const struct lib_path *p, struct iser_io *io)
 	if (io->session == p->session)
 		return d;
 	d.effect = LIB_PATH_FINE;
-	if (d.verdict == LIB_HOLD &&
-	    (p->state == PATH_CHECK || p->state == PATH_READY))
+	if (d.verdict == LIB_HOLD && has_ended(p, io->session))
 		d.verdict = LIB_AGAIN;
 	return d;
 }

@@ -75,7 +75,8 @@ static void drop_session(struct lib_path *p)
 
 static xtime next_delay(const struct lib_path *p)
 {
-	if (p->err == ISER_E_AUTH || p->is_wrong)
+	/* a login ends the lost session, whose writes wait for that */
+	if ((p->err == ISER_E_AUTH || p->is_wrong) && !p->waiting.first)
 		return LIB_SLOW_TIME * XTIME_S;
 	if (!p->attempts && p->time2wait)
 		return p->time2wait * XTIME_S; /* RFC 7143 §13.15 */
@@ -126,6 +127,15 @@ static void on_attention(void *arg, uint16_t asc)
 	default:
 		break;
 	}
+}
+
+static void on_doubt(struct iser_session *s, struct lib_guarded *g)
+{
+	struct lib_path *p = s->member.arg;
+
+	(void)g;
+	if (p->session == s)
+		lib_check_doubt(p);
 }
 
 static const struct lib_member_ops member_ops = {
@@ -181,6 +191,7 @@ void lib_link_begin(struct lib_path *p)
 	}
 	s->member.ops = &member_ops;
 	s->member.arg = p;
+	s->guard.ask = on_doubt;
 	s->login.reinstates = p->has_isid;
 	if (p->has_isid)
 		memcpy(s->login.isid, p->isid, sizeof(p->isid));

@@ -155,7 +155,7 @@ int lib_policy_choose(struct lib_policy *p, const struct lib_candidate *c,
 static bool is_lost(const struct iser_io *io)
 {
 	if (io->cause)
-		return lib_reconnect_is_loss(io->cause);
+		return lib_is_loss(io->cause);
 	return io->err == ISER_E_CLOSED || io->err == ISER_E_TIMEOUT ||
 	       io->err == ISER_E_CONNECT || io->err == ISER_E_PROTOCOL ||
 	       io->err == ISER_E_LOGIN || io->err == ISER_E_SYSTEM;
@@ -197,12 +197,25 @@ static bool access_of_sense(uint16_t asc, uint8_t *access)
 	}
 }
 
+/* The target will not execute it. */
+static struct lib_decision decide_dropped(const struct iser_io *io,
+					  bool may_repeat)
+{
+	struct lib_decision d = { .verdict = LIB_DELIVER };
+
+	if (may_repeat && lib_reconnect_may_repeat(io->cdb[0]))
+		d.verdict = LIB_AGAIN;
+	return d;
+}
+
 static struct lib_decision decide_status(const struct iser_io *io,
 					 bool may_repeat, bool has_other)
 {
 	struct lib_decision d = { .verdict = LIB_DELIVER };
 	struct scsi_sense sense;
 
+	if (io->status == LIB_STATUS_TASK_ABORTED)
+		return decide_dropped(io, may_repeat && !io->no_retry);
 	if (scsi_sense_parse(&sense, io->sense, io->sense_len) ||
 	    sense.deferred)
 		return d;
@@ -230,11 +243,14 @@ struct lib_decision lib_path_decide(const struct iser_io *io, bool may_repeat,
 		return d;
 	if (io->err == ISER_E_SCSI)
 		return decide_status(io, may_repeat, has_other);
-	/* the target dropped it, so that it will not execute it */
-	if (io->err == ISER_E_ABORTED) {
-		if (may_repeat && lib_reconnect_may_repeat(io->cdb[0]))
+	/* the path leads to another unit; without a cause it was not executed */
+	if (io->err == ISER_E_CHANGED) {
+		if (may_repeat &&
+		    (!io->cause || lib_reconnect_may_repeat(io->cdb[0])))
 			d.verdict = LIB_AGAIN;
 		return d;
 	}
+	if (io->err == ISER_E_ABORTED)
+		return decide_dropped(io, may_repeat);
 	return is_lost(io) ? decide_lost(io, may_repeat) : d;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cold.h"
 #include "lib/internal.h"
 
 /* ---- failures ---- */
@@ -71,8 +72,10 @@ xtime lib_io_deadline(const struct iser_session *s, xtime now)
 	return s->url.timeout ? now + s->url.timeout * XTIME_S : XTIME_NEVER;
 }
 
-static void start_task(struct iser_session *s, struct lib_task *lt,
-		       struct iser_io *io)
+/* most: the deadline, unless that of the URL comes before. */
+static ALWAYS_INLINE void start_task(struct iser_session *s,
+				     struct lib_task *lt, struct iser_io *io,
+				     xtime most)
 {
 	struct ini_task *t = &lt->task;
 	xtime now = io_now(s->ctx->loop);
@@ -81,7 +84,7 @@ static void start_task(struct iser_session *s, struct lib_task *lt,
 
 	lt->io = io;
 	lt->tries = 0;
-	lt->saw_attention = lt->is_aborting = false;
+	lt->saw_attention = lt->is_aborting = lt->is_doubtful = false;
 	lt->attentions = lt->refusals = 0;
 	t->lun = lib_wire_lun(io->lun);
 	memcpy(t->cdb, io->cdb, sizeof(io->cdb));
@@ -94,7 +97,7 @@ static void start_task(struct iser_session *s, struct lib_task *lt,
 	t->in = both ? lib_bidi_in(io) : t->read ? data : (struct bufv){ 0 };
 	t->out = t->write ? data : (struct bufv){ 0 };
 	t->priority = io->priority ? io->priority : (uint8_t)s->url.priority;
-	t->deadline = lib_io_deadline(s, now);
+	t->deadline = MIN(lib_io_deadline(s, now), most);
 	t->done = s->commands.completed;
 	ini_submit(s->ini, t, now);
 }
@@ -107,34 +110,66 @@ bool lib_retry_holds(const struct iser_session *s, int lun)
 	return false;
 }
 
-/* Takes the first command off the queue whose unit takes commands; or NULL. */
-static struct iser_io *next_of_queue(struct iser_session *s)
+static bool must_wait(struct iser_session *s, const struct iser_io *io)
 {
-	struct iser_io **link = &s->commands.queue, *io;
+	return (io->lun + 1 != s->guard.open && lib_guard_waits(s, io)) ||
+	       lib_retry_holds(s, io->lun);
+}
 
-	while (*link && lib_retry_holds(s, (*link)->lun))
-		link = &(*link)->next;
-	io = *link;
-	if (!io)
-		return NULL;
+static struct iser_io *unlink_io(struct iser_session *s, struct iser_io **link)
+{
+	struct iser_io *io = *link;
+
 	*link = io->next;
 	if (!*link)
 		s->commands.queue_tail = link;
 	return io;
 }
 
+/* Takes the first command off the queue whose unit takes commands; or NULL. */
+static struct iser_io *next_of_queue(struct iser_session *s)
+{
+	struct iser_io **link = &s->commands.queue;
+
+	while (*link && must_wait(s, *link))
+		link = &(*link)->next;
+	return *link ? unlink_io(s, link) : NULL;
+}
+
+struct iser_io *lib_io_take_guarded(struct iser_session *s, int lun)
+{
+	struct iser_io **link = &s->commands.queue, *first = NULL;
+	struct iser_io **tail = &first;
+
+	while (*link) {
+		struct iser_io *io = *link;
+
+		if (io->lun != lun || !lib_guard_covers(io)) {
+			link = &io->next;
+			continue;
+		}
+		unlink_io(s, link);
+		*tail = io;
+		tail = &io->next;
+		*tail = NULL;
+	}
+	return first;
+}
+
 void lib_io_pump_queue(struct iser_session *s)
 {
 	struct lib_commands *c = &s->commands;
 
-	while (c->queue && c->free && s->ini && s->state == SESSION_UP) {
+	/* the last free task is for lib_io_ask */
+	while (c->queue && c->free && c->free->next && s->ini &&
+	       s->state == SESSION_UP) {
 		struct iser_io *io = next_of_queue(s);
 		struct lib_task *lt = c->free;
 
 		if (!io)
 			return;
 		c->free = lt->next;
-		start_task(s, lt, io);
+		start_task(s, lt, io, XTIME_NEVER);
 	}
 }
 
@@ -150,17 +185,29 @@ bool lib_io_unqueue(struct iser_session *s, struct iser_io *io)
 	     link = &(*link)->next) {
 		if (*link != io)
 			continue;
-		*link = io->next;
-		if (!*link)
-			s->commands.queue_tail = link;
+		unlink_io(s, link);
 		return true;
 	}
 	return false;
 }
 
+void lib_io_ask(struct iser_session *s, struct iser_io *io)
+{
+	struct lib_commands *c = &s->commands;
+	struct lib_task *lt = c->free;
+
+	io->session = s;
+	if (!lt || s->state != SESSION_UP || !s->ini) {
+		lib_io_fail_later(s, io, s->err ? s->err : ISER_E_CLOSED);
+		return;
+	}
+	c->free = lt->next;
+	start_task(s, lt, io, io_now(s->ctx->loop) + LIB_CHECK_TIME * XTIME_S);
+}
+
 struct lib_task *lib_io_find(struct iser_session *s, const struct iser_io *io)
 {
-	for (unsigned i = 0; i < s->commands.depth; i++)
+	for (unsigned i = 0; i <= s->commands.depth; i++)
 		if (s->commands.tasks[i].io == io)
 			return &s->commands.tasks[i];
 	return NULL;
@@ -173,10 +220,10 @@ int lib_io_init(struct iser_session *s,
 {
 	struct lib_commands *c = &s->commands;
 
-	c->tasks = calloc(c->depth, sizeof(*c->tasks));
+	c->tasks = calloc((size_t)c->depth + 1, sizeof(*c->tasks));
 	if (!c->tasks)
 		return ISER_E_NOMEM;
-	for (unsigned i = 0; i < c->depth; i++)
+	for (unsigned i = 0; i <= c->depth; i++)
 		lib_io_free_task(s, &c->tasks[i]);
 	c->completed = completed;
 	c->queue_tail = &c->queue;

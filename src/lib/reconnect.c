@@ -92,18 +92,12 @@ static void append_redo(struct iser_session *s, struct lib_task *lt)
 	s->reconnect.redo_tail = &lt->next;
 }
 
-bool lib_reconnect_is_loss(int err)
-{
-	return err > -1000 || err == ERR_DATA_DIGEST ||
-	       err_class_of(err) == ERR_CLASS_CONNECTION;
-}
-
 /* Keeps a task of a lost connection for the next one, if it may be repeated. */
 static bool keep_after_loss(struct iser_session *s, struct lib_task *lt)
 {
 	const struct ini_task *t = &lt->task;
 
-	if (!lib_reconnect_is_loss(t->err))
+	if (!lib_is_loss(t->err))
 		return false;
 	if (s->state == SESSION_UP)
 		lib_session_go(s, SESSION_AWAY);
@@ -120,8 +114,6 @@ static bool keep_after_loss(struct iser_session *s, struct lib_task *lt)
  * continued has its connections. */
 static bool issue_dropped(struct iser_session *s, struct lib_task *lt)
 {
-	xtime now = io_now(s->ctx->loop);
-
 	if ((s->state != SESSION_UP && s->state != SESSION_AWAY) ||
 	    lt->tries >= s->url.reconnect ||
 	    !lib_reconnect_may_repeat(lt->task.cdb[0]))
@@ -131,8 +123,8 @@ static bool issue_dropped(struct iser_session *s, struct lib_task *lt)
 		return true;
 	}
 	lt->tries++;
-	lt->task.deadline = lib_io_deadline(s, now);
-	ini_submit(s->ini, &lt->task, now);
+	lib_hold_doubt(s, lt->io->lun);
+	lib_hold_issue(s, lt);
 	return true;
 }
 
@@ -151,7 +143,7 @@ bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt)
 {
 	if (!s->url.reconnect || lt->is_aborting)
 		return false;
-	if (lt->task.err == ERR_ABORTED)
+	if (lib_was_dropped(&lt->task))
 		return issue_dropped(s, lt);
 	if (lt->task.err)
 		return keep_after_loss(s, lt);
@@ -161,7 +153,8 @@ bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt)
 	    !is_nexus_attention(&lt->task))
 		return false;
 	lt->saw_attention = true;
-	ini_submit(s->ini, &lt->task, io_now(s->ctx->loop));
+	if (!lib_hold_heard(s, lt))
+		lib_hold_issue(s, lt);
 	return true;
 }
 
@@ -211,6 +204,7 @@ static void fail_waiting(struct iser_session *s)
 	while ((lt = take_redo(s)))
 		lib_io_fail_task(s, lt, s->err);
 	lib_retry_fail(s, s->err);
+	lib_hold_end(s, s->err);
 }
 
 /*
@@ -374,7 +368,6 @@ static void fail_changes(struct iser_session *s)
 
 void lib_reconnect_logged_in(struct iser_session *s)
 {
-	xtime now = io_now(s->ctx->loop);
 	struct lib_task *lt, *redo = s->reconnect.redo;
 	bool away = s->state == SESSION_AWAY;
 
@@ -395,9 +388,9 @@ void lib_reconnect_logged_in(struct iser_session *s)
 	s->reconnect.redo_tail = &s->reconnect.redo;
 	while ((lt = redo)) {
 		redo = lt->next;
-		lt->task.deadline = lib_io_deadline(s, now);
-		ini_submit(s->ini, &lt->task, now);
+		lib_hold_issue(s, lt);
 	}
+	lib_hold_resume(s);
 	lib_retry_resume(s);
 	lib_io_pump(s);
 }

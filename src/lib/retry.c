@@ -4,10 +4,11 @@
  * BUSY and TASK SET FULL (SAM-5 §5.3.1), after NOT READY of a unit that is
  * becoming ready, and after unit attentions (SAM-5 §5.14). The unit has not
  * executed these commands, so any command may be issued again, whatever its
- * effect. RESERVATION CONFLICT, ACA ACTIVE and TASK ABORTED go to the caller.
+ * effect. RESERVATION CONFLICT and ACA ACTIVE go to the caller, TASK ABORTED to
+ * reconnect.c.
  * With iser_io.no_retry, every status does.
  *
- * After a unit attention a command is issued again at once, ATTENTIONS_MAX times
+ * After a unit attention a command is issued again at once, LIB_ATTENTIONS_MAX times
  * at most. Other refused commands wait, longer each time and not less than the
  * status qualifier says, within the URL's `retry` seconds after the first
  * refusal. New commands for a unit wait while commands that the unit refused for
@@ -17,10 +18,9 @@
 #include "lib/internal.h"
 #include "scsi/cdb.h"
 
-#define ATTENTIONS_MAX 8
-#define FULL_DELAY     (10 * XTIME_MS)
-#define READY_DELAY    (100 * XTIME_MS)
-#define DELAY_MAX      XTIME_S
+#define FULL_DELAY  (10 * XTIME_MS)
+#define READY_DELAY (100 * XTIME_MS)
+#define DELAY_MAX   XTIME_S
 
 /* SAM-5 table 33 */
 #define STATUS_CHECK_CONDITION 0x02
@@ -159,14 +159,6 @@ static struct lib_task *remove_task(struct iser_session *s,
 	return lt;
 }
 
-static void issue_again(struct iser_session *s, struct lib_task *lt)
-{
-	xtime now = io_now(s->ctx->loop);
-
-	lt->task.deadline = lib_io_deadline(s, now);
-	ini_submit(s->ini, &lt->task, now);
-}
-
 static bool can_issue(const struct iser_session *s)
 {
 	return s->state == SESSION_UP && s->ini;
@@ -188,7 +180,7 @@ static void on_retry_timer(struct io_timer *t)
 		struct lib_task *next = lt->next;
 
 		if (lt->due <= now && can_issue(s))
-			issue_again(s, lt);
+			lib_hold_issue(s, lt);
 		else
 			append_task(s, lt);
 		lt = next;
@@ -222,9 +214,9 @@ bool lib_retry_takes(struct iser_session *s, struct lib_task *lt)
 	    !can_issue(s) || tell_set(s, lt))
 		return false;
 	if (why == LIB_ATTENTION) {
-		if (lt->attentions++ >= ATTENTIONS_MAX)
+		if (lt->attentions++ >= LIB_ATTENTIONS_MAX)
 			return false;
-		issue_again(s, lt);
+		lib_hold_issue(s, lt);
 		return true;
 	}
 	if (!lt->refusals)
@@ -249,7 +241,7 @@ void lib_retry_first(struct iser_session *s, int lun)
 		if ((*link)->io->lun != lun || (*link)->why != LIB_FULL)
 			continue;
 		if (can_issue(s))
-			issue_again(s, remove_task(s, link));
+			lib_hold_issue(s, remove_task(s, link));
 		return;
 	}
 }

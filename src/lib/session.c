@@ -44,6 +44,8 @@ static void end_session(struct iser_session *s)
 	io_defer_cancel(&s->ending);
 	lib_reconnect_fini(s);
 	lib_io_fini(s);
+	io_defer_cancel(&s->guard.due);
+	lib_guard_fini(s);
 	if (s->set)
 		s->set->ops->free(s);
 	list_del(&s->link);
@@ -81,6 +83,7 @@ struct iser_session *lib_session_new(struct iser_context *ctx,
 	lib_session_init_conn(s);
 	lib_login_init(s);
 	lib_retry_init(s);
+	lib_verify_init(s);
 	lib_redirect_init(s);
 	s->ending.run = on_ending;
 	list_init(&s->ending.link);

@@ -8,7 +8,6 @@
 #include "scsi/cdb.h"
 
 #define TYPE_CD	       0x05
-#define TYPE_RBC       0x0e
 #define QUALIFIER_MASK 0xe0
 
 /* Most bytes of a command where the unit reports no limit: requests are cut into
@@ -21,7 +20,7 @@
 #define RANDOM_WRITABLE 0x20
 #define IS_CURRENT	0x01
 
-/* ---- answers: each returns the error that ends the opening, or 0 ---- */
+/* ---- answers ---- */
 
 /* Copies an INQUIRY string without padding; other bytes than visible ASCII
  * characters become spaces. */
@@ -37,21 +36,18 @@ static void set_text(char *out, const uint8_t *p, size_t len)
 	out[n] = '\0';
 }
 
+/* Returns the error that ends the opening, or 0. */
 static int take_inquiry(struct unit_open *o)
 {
-	const uint8_t *b = o->params.data;
+	const uint8_t *b = o->ask.who.inquiry;
 
-	if (o->io.err)
-		return o->io.err;
-	if (o->io.transferred < 1)
-		return ISER_E_SHORT;
 	if (b[0] & QUALIFIER_MASK)
 		return ISER_E_NOT_FOUND;
 	if (!lib_has_capacity(b[0]))
 		return ISER_E_UNSUPPORTED;
 	o->info.type = b[0] & 0x1f;
 	o->info.read_only = o->info.type == TYPE_CD;
-	if (o->io.transferred >= 36) {
+	if (o->ask.who.inquiry_len >= 36) {
 		set_text(o->info.vendor, b + 8, 8);
 		set_text(o->info.product, b + 16, 16);
 		set_text(o->info.revision, b + 32, 4);
@@ -59,8 +55,10 @@ static int take_inquiry(struct unit_open *o)
 	return 0;
 }
 
-static void set_size(struct unit_open *o, const struct iser_capacity *c)
+static void take_capacity(struct unit_open *o)
 {
+	const struct iser_capacity *c = &o->ask.who.capacity;
+
 	o->info.bytes = c->bytes;
 	o->info.block_size = c->block_size;
 	o->info.physical_block_size = c->physical_block_size;
@@ -69,48 +67,14 @@ static void set_size(struct unit_open *o, const struct iser_capacity *c)
 	o->blocks = c->blocks;
 }
 
-static int take_capacity_16(struct unit_open *o)
-{
-	struct iser_capacity c;
-	int err = o->io.err;
-
-	if (lib_sense_key(&o->io) == SENSE_ILLEGAL_REQUEST)
-		return 0; /* READ CAPACITY(10) is next */
-	if (!err)
-		err = iser_parse_capacity(&o->io, &c);
-	if (!err)
-		set_size(o, &c);
-	return err;
-}
-
-/* FFFFFFFFh: the unit has more blocks than the answer can express
- * (SBC-3 §5.15.2). To assume 2^32 blocks would lose data. */
-static int take_capacity_10(struct unit_open *o)
-{
-	const uint8_t *b = o->params.data;
-	struct iser_capacity c = { 0 };
-	int err = o->io.err;
-
-	if (!err && o->io.transferred < 8)
-		err = ISER_E_SHORT;
-	if (!err && get_be32(b) == UINT32_MAX)
-		err = ISER_E_PROTOCOL;
-	if (!err)
-		err = lib_set_capacity(get_be32(b), get_be32(b + 4), &c);
-	if (!err)
-		set_size(o, &c);
-	return err;
-}
-
 /* The medium of a drive is writable if the feature is current. */
-static int take_configuration(struct unit_open *o)
+static void take_configuration(struct unit_open *o)
 {
 	const uint8_t *b = o->params.data;
 
 	if (!o->io.err && o->io.transferred >= 11 &&
 	    get_be16(b + 8) == RANDOM_WRITABLE && (b[10] & IS_CURRENT))
 		o->info.read_only = false;
-	return 0;
 }
 
 /* Returns the smaller one of a limit that the unit reports (0: none) and the
@@ -121,7 +85,7 @@ static uint32_t limit_of(uint64_t reported, uint32_t most)
 }
 
 /* VPD page B0h, SBC-3 §6.6.3. */
-static int take_block_limits(struct unit_open *o)
+static void take_block_limits(struct unit_open *o)
 {
 	uint8_t b[64] = { 0 };
 	size_t came = o->io.err ? 0 : MIN(o->io.transferred, sizeof(b));
@@ -138,31 +102,28 @@ static int take_block_limits(struct unit_open *o)
 	/* 0 in both fields: UNMAP is not supported (SBC-3 table 170) */
 	l->by_unmap = o->info.type != TYPE_CD &&
 		      (came < 28 || (get_be32(b + 20) && get_be32(b + 24)));
-	return 0;
 }
 
 /* VPD page B2h, SBC-3 §6.6.4. */
-static int take_provisioning(struct unit_open *o)
+static void take_provisioning(struct unit_open *o)
 {
 	const uint8_t *b = o->params.data;
 	bool came = !o->io.err && o->io.transferred >= 6 && b[1] == 0xb2;
 
 	o->limits.by_unmap &= came && (b[5] & 0x80);
 	o->limits.by_same = came && (b[5] & 0x40);
-	return 0;
 }
 
 /* WP and DPOFUA in the header of MODE SENSE(6), SBC-3 §6.4.1. The header of a
  * drive has neither (MMC-6 §7.2). */
-static int take_mode(struct unit_open *o)
+static void take_mode(struct unit_open *o)
 {
 	const uint8_t *b = o->params.data;
 
 	if (o->io.err || o->io.transferred < 4 || o->info.type == TYPE_CD)
-		return 0;
+		return;
 	o->info.read_only = b[2] & 0x80;
 	o->info.has_fua = b[2] & 0x10;
-	return 0;
 }
 
 /* ---- queries ---- */
@@ -185,15 +146,6 @@ static void prep_query(struct iser_unit *u)
 
 	memset(&o->params, 0, sizeof(o->params));
 	switch (o->query) {
-	case UNIT_INQUIRY:
-		iser_prep_inquiry(&o->io, u->lun, -1, &o->params);
-		break;
-	case UNIT_CAPACITY_16:
-		iser_prep_read_capacity(&o->io, u->lun, &o->params);
-		break;
-	case UNIT_CAPACITY_10:
-		set_query(o, SCSI_READ_CAPACITY_10, 8);
-		break;
 	case UNIT_CONFIGURATION:
 		set_query(o, SCSI_GET_CONFIGURATION, 16);
 		o->io.cdb[1] = 2; /* one feature */
@@ -217,31 +169,22 @@ static void prep_query(struct iser_unit *u)
 	}
 }
 
-static int (*const take_answer[])(struct unit_open *o) = {
-	[UNIT_INQUIRY] = take_inquiry,
-	[UNIT_CAPACITY_16] = take_capacity_16,
-	[UNIT_CAPACITY_10] = take_capacity_10,
+static void (*const take_answer[])(struct unit_open *o) = {
 	[UNIT_CONFIGURATION] = take_configuration,
 	[UNIT_BLOCK_LIMITS] = take_block_limits,
 	[UNIT_PROVISIONING] = take_provisioning,
 	[UNIT_MODE] = take_mode,
 };
 
-/* Returns whether the unit does not need this query. Some MMC devices fail after
- * a command that they do not support, so they get READ CAPACITY(10) only. */
+/* Returns whether the unit does not need this query. */
 static bool can_skip(const struct unit_open *o, enum unit_query q)
 {
 	bool is_cd = o->info.type == TYPE_CD;
 
 	switch (q) {
-	case UNIT_CAPACITY_16:
-		return is_cd || o->info.type == TYPE_RBC;
-	case UNIT_CAPACITY_10:
-		return o->blocks > 0;
 	case UNIT_CONFIGURATION:
 		return !is_cd;
 	case UNIT_BLOCK_LIMITS: /* its defaults count, too */
-	case UNIT_INQUIRY:
 	case UNIT_OPENED:
 		return false;
 	case UNIT_PROVISIONING:
@@ -286,45 +229,78 @@ static int commit_properties(struct iser_unit *u)
 static void end_open(struct iser_unit *u, int err)
 {
 	void (*done)(void *, struct iser_unit *, int) = u->open.done;
-	char text[200];
 
 	if (!err)
 		err = commit_properties(u);
-	if (err == ISER_E_NO_PATH) {
-		/* iser_message has the reason of each path */
-	} else if (err && u->open.io.err) {
-		iser_io_describe(&u->open.io, text, sizeof(text));
-		lib_fail(u->ctx, err, "LUN %d of %s: %s", u->lun,
-			 u->session->url.target, text);
-	} else if (err) {
-		lib_fail(u->ctx, err,
-			 "LUN %d of %s: answer to command %02xh: %s", u->lun,
-			 u->session->url.target, u->open.io.cdb[0],
-			 iser_strerror(err));
-	}
+	if (err == ISER_E_NOMEM)
+		lib_fail(u->ctx, err, "out of memory");
 	u->open.in_progress = false;
 	u->open.done = NULL;
 	if (done)
 		done(u->open.arg, u, err);
 }
 
-static void query_completed(struct iser_io *io)
+/* Submits the first query from `q` on that the unit needs, or ends the opening. */
+static void query_from(struct iser_unit *u, enum unit_query q)
 {
-	struct iser_unit *u = io->arg;
 	struct unit_open *o = &u->open;
-	int err = take_answer[o->query](o);
 
-	if (!err && !o->done)
-		err = ISER_E_CLOSED; /* iser_unit_close waits */
-	do
-		o->query++;
-	while (!err && can_skip(o, o->query));
-	if (err || o->query == UNIT_OPENED) {
-		end_open(u, err);
+	while (can_skip(o, q))
+		q++;
+	o->query = q;
+	if (q == UNIT_OPENED || !o->done) { /* iser_unit_close waits */
+		end_open(u, q == UNIT_OPENED ? 0 : ISER_E_CLOSED);
 		return;
 	}
 	prep_query(u);
-	iser_submit(u->session, io);
+	iser_submit(u->session, &o->io);
+}
+
+static void query_completed(struct iser_io *io)
+{
+	struct iser_unit *u = io->arg;
+
+	take_answer[u->open.query](&u->open);
+	query_from(u, u->open.query + 1);
+}
+
+/* Sets iser_message; by: the command that has failed. */
+static int fail_open(struct iser_unit *u, int err, const struct iser_io *by)
+{
+	char text[200];
+
+	if (lib_has_reason(err))
+		return err;
+	if (by->err == err) {
+		iser_io_describe(by, text, sizeof(text));
+		return lib_fail(u->ctx, err, "LUN %d of %s: %s", u->lun,
+				u->session->url.target, text);
+	}
+	return lib_fail(u->ctx, err,
+			"LUN %d of %s: answer to command %02xh: %s", u->lun,
+			u->session->url.target, by->cdb[0], iser_strerror(err));
+}
+
+static void on_asked(struct lib_ask *a, int err)
+{
+	struct unit_open *o = container_of(a, struct unit_open, ask);
+	struct iser_unit *u = container_of(o, struct iser_unit, open);
+
+	if (!err)
+		err = take_inquiry(o);
+	if (!err)
+		err = a->capacity_err;
+	if (err) {
+		end_open(u, fail_open(u, err,
+				      a->failed.cdb_len ? &a->failed : &a->io));
+		return;
+	}
+	take_capacity(o);
+	err = lib_guard_learn(u->session, u->lun, &a->who);
+	if (err)
+		end_open(u, err);
+	else
+		query_from(u, UNIT_CONFIGURATION);
 }
 
 static void begin_queries(struct iser_unit *u,
@@ -337,8 +313,11 @@ static void begin_queries(struct iser_unit *u,
 	u->open.io.lun = u->lun;
 	u->open.io.done = query_completed;
 	u->open.io.arg = u;
-	prep_query(u);
-	iser_submit(u->session, &u->open.io);
+	u->open.ask = (struct lib_ask){ .session = u->session,
+					.lun = u->lun,
+					.submit = iser_submit,
+					.done = on_asked };
+	lib_ask_begin(&u->open.ask);
 }
 
 /* ---- the interface ---- */

@@ -89,6 +89,8 @@ int iser_request_errno(const struct iser_request *r)
 		return EOPNOTSUPP;
 	case ISER_E_MISCOMPARE:
 		return EILSEQ;
+	case ISER_E_CHANGED:
+		return ESTALE;
 	case ISER_E_SCSI:
 		return errno_of_sense(r);
 	default:
@@ -115,7 +117,7 @@ int iser_unit_run(struct iser_unit *u, struct iser_request *r)
 	err = lib_wait(u->ctx, &over);
 	if (!err)
 		err = r->err;
-	if (!err || err == ISER_E_NO_PATH) /* iser_message has the reasons */
+	if (!err || lib_has_reason(err))
 		return err;
 	iser_request_describe(r, text, sizeof(text));
 	return lib_fail(u->ctx, err, "LUN %d of %s: %s", u->lun,

@@ -181,7 +181,7 @@ int say_command(const struct iser_io *io, const char *fmt, ...)
 	va_end(ap);
 	iser_io_describe(io, text, sizeof(text));
 	say("%s: %s", what, text);
-	if (io->err == ISER_E_NO_PATH) /* why */
+	if (io->err == ISER_E_NO_PATH || io->err == ISER_E_CHANGED) /* why */
 		say_failed(iser_session_context(io->session), io->err);
 	return exit_of(io->err);
 }

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 from fake_target import R_ASYNC
-from harness import ISER, Daemon, Folder, main, patience, quiet_port, run, until
+from harness import ISER, Daemon, Folder, main, patience, quiet_port, run, sparse, until
 from lying_target import BLOCK, READS, pattern
 from mcs_target import McsTarget, SessionConn
 from test_connections import SIZE, Copies
@@ -108,13 +108,13 @@ class Continuation(Path):
 
     def test_session_cannot_be_continued(self):
         """The target has ended the session: a new one takes its commands over."""
-        listen = "127.0.0.1:%d" % quiet_port()
-        d = Daemon(*LEVEL, "--listen", listen, "ram:8M")
+        listen, disk = "127.0.0.1:%d" % quiet_port(), sparse(self.path("disk"), 8 << 20)
+        d = Daemon(*LEVEL, "--listen", listen, disk)
         with CutsAll(d, after=1 << 40) as path:
             proc = self.bench(path, "reconnect=100")
             until(lambda: path.passed > 1 << 20, "data")
             d.kill()
-            d = Daemon(*LEVEL, "--listen", listen, "ram:8M")
+            d = Daemon(*LEVEL, "--listen", listen, disk)
             self.assertGreaterEqual(json.loads(self.ended(proc)[0])["reconnects"], 1)
             self.assertEqual(len(sessions(d)), 1)
         d.stop()

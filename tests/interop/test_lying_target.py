@@ -271,6 +271,10 @@ def refusing(ops, status, times, sense=b"", qualifier=0):
     return lie
 
 
+def most_reads(lie):
+    return max(n for (op, _), n in lie.seen.items() if op in READS)
+
+
 RW = READS + WRITES
 ATTENTION, NOT_READY = sense(6, 0x2900), sense(2, 0x0401)
 PASSING = (("BUSY", (BUSY, 4)), ("TASK SET FULL", (FULL, 4)),
@@ -513,13 +517,13 @@ class Refusals(Tools):
                 self.assertLess(max(never.seen.values()), 50)
                 never.seen.clear()
                 self.fails(["hash", t.url("retry=0")], "command 28h ended")
-                self.assertEqual(max(never.seen.values()), 1)
+                self.assertEqual(most_reads(never), 1)
 
     def test_attentions_without_end(self):
         never = refusing(READS, CHECK, 10 ** 6, ATTENTION)
         with LyingTarget(never) as t:
             self.fails(["hash", t.url()], "unit attention")
-        self.assertEqual(max(never.seen.values()), 9)
+        self.assertEqual(most_reads(never), 9)
 
     def test_what_is_not_issued_again(self):
         """RESERVATION CONFLICT; a medium that may have changed; formatting;

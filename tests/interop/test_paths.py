@@ -352,6 +352,8 @@ class Fence(Folder):
     @need("tgtd", "tgtadm")
     def test_tgt(self):
         with Tgt(sparse(self.path("disk.img"), SIZE)) as t:
+            # the default names of tgt are those of each tgtd
+            t.adm("--op", "update", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "--params", "scsi_sn=PX41-0071")
             self.late_write(self.connect_to(t.url, t.url))
 
     def test_write_in_the_network(self):

@@ -135,6 +135,7 @@ static void test_errors(void **state)
 		{ "ISER_E_SHORT", -ISER_E_SHORT, 14 },
 		{ "ISER_E_MISCOMPARE", -ISER_E_MISCOMPARE, 15 },
 		{ "ISER_E_NO_PATH", -ISER_E_NO_PATH, 16 },
+		{ "ISER_E_CHANGED", -ISER_E_CHANGED, 17 },
 	};
 
 	(void)state;

@@ -364,6 +364,39 @@ static void test_dropped_by_the_target(void **state)
 	      LIB_PATH_FINE);
 }
 
+/* The same with a status, where TAS is 1 (SAM-5 §5.3.1). */
+static void test_task_aborted(void **state)
+{
+	struct iser_io io = ended(SCSI_WRITE_10, ISER_E_SCSI, 0);
+
+	(void)state;
+	io.status = 0x40;
+	check(io, true, true, LIB_AGAIN, LIB_PATH_FINE);
+	check(io, false, true, LIB_DELIVER, LIB_PATH_FINE);
+	io.no_retry = true;
+	check(io, true, true, LIB_DELIVER, LIB_PATH_FINE);
+	io = ended(SCSI_COMPARE_AND_WRITE, ISER_E_SCSI, 0);
+	io.status = 0x40;
+	check(io, true, true, LIB_DELIVER, LIB_PATH_FINE);
+}
+
+/* The path leads to another unit: the right one gets the command, unless that unit may
+ * have executed it before and must not do so twice. */
+static void test_other_unit(void **state)
+{
+	(void)state;
+	check(ended(SCSI_WRITE_10, ISER_E_CHANGED, 0), true, true, LIB_AGAIN,
+	      LIB_PATH_FINE);
+	check(ended(SCSI_COMPARE_AND_WRITE, ISER_E_CHANGED, 0), true, true,
+	      LIB_AGAIN, LIB_PATH_FINE);
+	check(ended(SCSI_WRITE_10, ISER_E_CHANGED, ERR_ABORTED), true, true,
+	      LIB_AGAIN, LIB_PATH_FINE);
+	check(ended(SCSI_COMPARE_AND_WRITE, ISER_E_CHANGED, ERR_ABORTED), true,
+	      true, LIB_DELIVER, LIB_PATH_FINE);
+	check(ended(SCSI_WRITE_10, ISER_E_CHANGED, 0), false, true, LIB_DELIVER,
+	      LIB_PATH_FINE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +412,8 @@ int main(void)
 		cmocka_unit_test(test_access_states),
 		cmocka_unit_test(test_reservation_conflict_is_the_callers),
 		cmocka_unit_test(test_dropped_by_the_target),
+		cmocka_unit_test(test_task_aborted),
+		cmocka_unit_test(test_other_unit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
