@@ -163,6 +163,11 @@ void io_file_submit(struct io_loop *l, struct io_file_op *op)
 
 /* ---- turns ---- */
 
+/* Of drains_first. */
+#define LATE_TIME  (XTIME_S / 2)
+#define QUIET_TIME (XTIME_S / 10)
+#define DRAIN_TIME XTIME_S
+
 static xtime wait_at_most(const struct io_loop *l, xtime max_wait)
 {
 	xtime due = io_loop_next_timer(l);
@@ -171,6 +176,8 @@ static xtime wait_at_most(const struct io_loop *l, xtime max_wait)
 		return 0;
 	if (due == XTIME_NEVER)
 		return max_wait;
+	if (l->drain.until)
+		due = l->drain.quiet_until;
 	return due <= l->now ? 0 : MIN(max_wait, due - l->now);
 }
 
@@ -188,6 +195,30 @@ static int wait_for_events(struct io_loop *l, xtime max_wait)
 	return n;
 }
 
+/*
+ * Returns whether the timers wait for another turn. A timer is late if this process did not
+ * run for a while: it was stopped, or its machine was suspended. What the timer is the
+ * deadline of may have come meanwhile, or comes as soon as the peer finds room in the
+ * socket. So events are handled first, until there are none for QUIET_TIME, and for
+ * DRAIN_TIME at most.
+ */
+static bool drains_first(struct io_loop *l, int events)
+{
+	xtime pause = l->now - l->drain.last_turn;
+
+	if (io_loop_next_timer(l) > l->now - LATE_TIME) {
+		l->drain.until = 0;
+		return false;
+	}
+	l->drain.last_turn = l->now;
+	if (!l->drain.until || pause > LATE_TIME) /* or stopped once more */
+		l->drain.until = l->now + DRAIN_TIME;
+	else if (events == 0)
+		return l->now < l->drain.quiet_until;
+	l->drain.quiet_until = MIN(l->now + QUIET_TIME, l->drain.until);
+	return l->now < l->drain.until;
+}
+
 static int run_turn(struct io_loop *l, xtime max_wait)
 {
 	int n, events;
@@ -200,7 +231,8 @@ static int run_turn(struct io_loop *l, xtime max_wait)
 	if (events >= 0) {
 		n += events;
 		n += run_posts(l);
-		n += io_timers_fire(l);
+		if (!drains_first(l, events))
+			n += io_timers_fire(l);
 		n += run_deferred(l);
 		n += run_given_way(l);
 	}

@@ -68,6 +68,9 @@ struct io_loop {
 	/* timers, a binary heap from index 1 */
 	struct io_timer **heap;
 	size_t nheap, heap_room;
+	struct { /* late timers wait until then; 0: none is late */
+		xtime until, quiet_until, last_turn;
+	} drain;
 	struct list deferred;
 	struct list given_way; /* of io_defer.link, first come first */
 	/* watches */

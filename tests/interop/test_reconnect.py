@@ -5,6 +5,7 @@ import json
 import os
 import random
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -15,7 +16,7 @@ import unittest
 
 from fake_target import Case, Conn, FakeTarget
 from harness import (ISER, Daemon, Folder, main, make_image, need, patience,
-                     quiet_port, run, sha256, sparse, until)
+                     quiet_port, run, sha256, sparse, stop_process, until)
 from test_iser import BUILT, Tgt
 from test_nbd import Bridge, Raw
 
@@ -207,6 +208,21 @@ class Reconnect(Folder):
             text = fio.communicate(timeout=patience(60))[0].decode()
             self.assertEqual(fio.returncode, 0, text)
         d.stop()
+
+    def test_stopped_process(self):
+        """SIGSTOP for longer than the commands may take: their answers have come, so none of them timed out."""
+        with Daemon("ram:64M") as d:
+            bench = subprocess.Popen([ISER, "bench", "--json", "--bs", "256k", "--depth", "64", "--time", "6",
+                                      d.url + "?timeout=2&" + self.keys], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            d.wait_for("LOGIN:")
+            for _ in range(2):
+                time.sleep(0.5)
+                stop_process(bench.pid)
+                time.sleep(4)
+                bench.send_signal(signal.SIGCONT)
+            out, err = bench.communicate(timeout=patience(20))
+            self.assertEqual(bench.returncode, 0, err)
+            self.assertEqual(json.loads(out)["reconnects"], 0)
 
     #
     #

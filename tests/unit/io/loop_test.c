@@ -299,6 +299,77 @@ static void test_timer_fires_neither_early_nor_much_late(void **state)
 	assert_true(io_now_exact() - start < XTIME_S);
 }
 
+struct slow_reader {
+	struct watched x; /* receives one byte in each turn */
+	struct timed deadline;
+	unsigned seen; /* bytes, when the deadline fired */
+};
+
+static void receive_one(struct io_watch *w, unsigned events)
+{
+	struct slow_reader *r = container_of(w, struct slow_reader, x.w);
+
+	(void)events;
+	recv_byte(w->fd);
+	r->x.n++;
+}
+
+static void fire_late(struct io_timer *t)
+{
+	struct slow_reader *r = container_of(t, struct slow_reader, deadline.t);
+
+	r->seen = r->x.n;
+	r->deadline.n++;
+}
+
+/* A process that was stopped: what came meanwhile is received before a deadline
+ * that is over. One that is over by little fires in its turn. */
+static void test_late_timers_wait_for_what_has_come(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	struct slow_reader r = { .deadline.t.fire = fire_late };
+	int s[2];
+
+	for (unsigned late = 0; late < 2; late++) {
+		pair(s);
+		r.x.n = r.deadline.n = r.seen = 0;
+		r.x.w = (struct io_watch){ .fd = s[0],
+					   .want = IO_IN,
+					   .ready = receive_one };
+		assert_int_equal(io_watch_add(l, &r.x.w), 0);
+		io_loop_turn(l, 0);
+		for (int i = 0; i < 5; i++)
+			send_byte(s[1]);
+		io_timer_set(l, &r.deadline.t,
+			     io_now_exact() - (late ? 2 * XTIME_S : 0));
+		both_turns(l, &r.deadline.n, 1);
+		if (late)
+			assert_int_equal(r.seen, 5);
+		else
+			assert_true(r.seen < 5);
+		io_watch_del(l, &r.x.w);
+		close_pair(s);
+	}
+}
+
+/* ... but not for ever. */
+static void test_late_timer_beside_endless_events(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	struct timed t = { .t.fire = fire, .l = l };
+	struct watched x;
+	int s[2];
+
+	pair(s);
+	watch(l, &x, s[0], IO_IN);
+	send_byte(s[1]);
+	io_timer_set(l, &t.t, io_now_exact() - 2 * XTIME_S);
+	both_turns(l, &t.n, 1);
+	assert_true(x.n > 5);
+	io_watch_del(l, &x.w);
+	close_pair(s);
+}
+
 static void test_timer_set_in_fire_does_not_hold_up_the_turn(void **state)
 {
 	struct io_loop *l = both_loop(state);
@@ -777,6 +848,8 @@ int main(void)
 		BOTH(test_watch_more_than_the_ring_holds),
 		BOTH(test_timer_order_move_clear),
 		BOTH(test_timer_fires_neither_early_nor_much_late),
+		BOTH(test_late_timers_wait_for_what_has_come),
+		BOTH(test_late_timer_beside_endless_events),
 		BOTH(test_timer_set_in_fire_does_not_hold_up_the_turn),
 		BOTH(test_turn_waits_no_longer_than_told),
 		BOTH(test_spin_sees_events_and_ends),
