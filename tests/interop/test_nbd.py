@@ -15,7 +15,7 @@ import termios
 import time
 import unittest
 
-from harness import (ISER, Daemon, Folder, exactly, main, make_image, need,
+from harness import (ISER, ISERCTL, Daemon, Folder, exactly, main, make_image, need,
                      patience, run, sha256, sparse, text_of_log, until_steady)
 from test_iser import BUILT, Tgt
 
@@ -269,6 +269,25 @@ class Clients(Folder):
                "flush", "read -P 0x5a 0 1M", "read -P 0 1M 3M",
                "read -P 7 4M 64k", "read -P 0x5a 5M 3M")
 
+    def test_size_at_connect(self):
+        """A unit that grew after nbd-serve began: a client that connects gets the new size, and its last block."""
+        disk = sparse(self.path("disk"), 1 << 20)
+        with Daemon("--control", self.path("ctl"), "--block-size", "512", disk) as d, Bridge(d.url) as b:
+            for size in 1 << 20, 3 << 20:
+                os.truncate(disk, size)
+                if size > 1 << 20:
+                    run([ISERCTL, "-s", self.path("ctl"), "resize", "lun0"])
+                with Raw(b.path) as r:
+                    r.open()
+                    self.assertEqual(r.size, size)
+                    self.assertEqual(r.ask(0, size - 512, 512, read=512)[0], 0)
+            os.kill(d.proc.pid, signal.SIGSTOP)  # the size that was known has to do
+            with Raw(b.path) as r:
+                r.open()
+                self.assertEqual(r.size, size)
+                os.kill(d.proc.pid, signal.SIGCONT)
+                self.assertEqual(r.ask(0, size - 512, 512, read=512)[0], 0)
+
     def test_read_only(self):
         with Daemon("ram:24M") as d:
             with Bridge(self.url(d), "--read-only") as b, Raw(b.path) as r:
@@ -464,6 +483,21 @@ class Errors(unittest.TestCase):
             self.assertEqual(b.wait(10), 0)
             d.stop()
             self.assertIn("logged out", d.messages())
+
+    def test_sighup(self):
+        """The end of a terminal ends the server in order, unless nohup has it ignore SIGHUP; the socket goes in either case."""
+        with Daemon("ram:24M") as d:
+            with Bridge(d.url) as b, Raw(b.path) as r:
+                r.open()
+                b.proc.send_signal(signal.SIGHUP)
+                r.expect_close()
+                self.assertEqual(b.wait(10), 0)
+            before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            self.addCleanup(signal.signal, signal.SIGHUP, before)
+            with Bridge(d.url) as b, Raw(b.path) as r:
+                r.open()
+                b.proc.send_signal(signal.SIGHUP)
+                self.assertEqual(r.ask(0, 0, 512, read=512)[0], 0)
 
     def test_the_session_is_lost(self):
         with Daemon("ram:24M") as d, Bridge(d.url) as b, Raw(b.path) as r:

@@ -13,6 +13,7 @@
 #define ROUNDS	 16 /* receive calls per turn, before the next client */
 #define NEGO_TRY 64 /* the same, while it negotiates */
 #define NEGO_NS	 10000000000u /* for the negotiation */
+#define SIZE_NS	 3000000000u  /* for the capacity before it */
 
 /* ---- endings ---- */
 
@@ -32,6 +33,7 @@ bool nbd_client_check_nego(struct nbd_client *c, uint64_t now)
 {
 	if (c->state != NBD_NEGOTIATING)
 		return false;
+	c->knows_size |= now - c->since >= SIZE_NS;
 	if (now - c->since >= NEGO_NS)
 		drop_for_error(c,
 			       "no end of the negotiation within 10 seconds");
@@ -445,6 +447,8 @@ unsigned nbd_client_wants(const struct nbd_client *c)
 
 	switch (c->state) {
 	case NBD_NEGOTIATING:
+		if (!c->knows_size)
+			return 0;
 		return c->nego.out_len ? POLLOUT : POLLIN;
 	case NBD_SERVING:
 		if (c->filling || has_room(c))

@@ -34,7 +34,8 @@ struct nbd_client {
 	struct nbd_client *next; /* the server's */
 	struct nbd_unit *unit;
 	/* negotiation */
-	uint64_t since; /* ns: when it connected */
+	uint64_t since;	 /* ns: when it connected */
+	bool knows_size; /* the capacity was read since then: it may begin */
 	struct nbd_nego nego;
 	size_t nego_sent;
 	/* received */
@@ -78,7 +79,8 @@ unsigned nbd_client_wants(const struct nbd_client *c);
  * room to begin it. */
 bool nbd_client_is_ready(const struct nbd_client *c);
 /* nbd_client_check_nego drops a client that has not finished its negotiation
- * within 10 seconds; now is now_ns. Returns whether it still negotiates. */
+ * within 10 seconds; now is now_ns. Returns whether it still negotiates. It begins
+ * to when the unit has answered READ CAPACITY, or after 3 seconds. */
 bool nbd_client_check_nego(struct nbd_client *c, uint64_t now);
 /* nbd_client_leave takes no more requests; those in progress are answered. */
 void nbd_client_leave(struct nbd_client *c);

@@ -27,7 +27,15 @@ static void on_lost(struct nbd_server *s)
 	nbd_server_leave(s, EXIT_TRANSPORT);
 }
 
+/* A client that connects gets the size that the unit has then. */
+static int on_turn(struct nbd_server *s)
+{
+	s->export.size = s->unit.blocks * s->unit.block;
+	return -1;
+}
+
 static const struct nbd_server_ops ops = {
+	.turn = on_turn,
 	.stop = on_stop,
 	.lost = on_lost,
 };
@@ -139,8 +147,9 @@ const struct command command_nbd_serve = {
 	.summary = "serve a unit to NBD clients: qemu-img, nbdcopy, fio, "
 		   "nbd-client",
 	.notes = "The NBD URI is printed on standard output when clients may "
-		 "connect. After\nSIGTERM the requests in progress are "
-		 "completed, then the session is logged out.\n",
+		 "connect. After\nSIGTERM, SIGINT or SIGHUP the requests in "
+		 "progress are completed, then the session\nis logged out and "
+		 "the socket removed.\n",
 	.rows = rows,
 	.nrows = ARRAY_LEN(rows),
 	.args_size = sizeof(struct serve),

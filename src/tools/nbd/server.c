@@ -72,7 +72,7 @@ static void accept_clients(struct nbd_server *s)
 		if (!add_client(s, nbd_client_new(fd, ++s->last_number,
 						  &s->unit, &s->export)))
 			break;
-		nbd_client_send(s->clients);
+		nbd_unit_read_capacity(&s->unit);
 	}
 	set_listening(s, s->nclients < MAX_CLIENTS && !s->paused);
 }
@@ -196,6 +196,7 @@ static int next_timeout(struct nbd_server *s)
 static void serve_clients(struct nbd_server *s)
 {
 	for (struct nbd_client *c = s->clients; c; c = c->next) {
+		c->knows_size |= !s->unit.capacity.in_progress;
 		if (c->state != NBD_NEGOTIATING && c->replies)
 			nbd_client_send(c);
 		if (nbd_client_is_ready(c))
@@ -253,6 +254,14 @@ int nbd_server_run(struct nbd_server *s)
 
 /* ---- life ---- */
 
+/* nohup has SIGHUP ignored: the server outlives its terminal then. */
+static bool is_ignored(int signal)
+{
+	struct sigaction now;
+
+	return !sigaction(signal, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
 static int start_polling(struct nbd_server *s)
 {
 	sigset_t set;
@@ -260,6 +269,8 @@ static int start_polling(struct nbd_server *s)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	if (!is_ignored(SIGHUP))
+		sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -15,6 +15,7 @@
 
 enum opcode {
 	MODE_SENSE_6 = 0x1a,
+	READ_CAPACITY_10 = 0x25,
 	SYNCHRONIZE_CACHE_10 = 0x35,
 	UNMAP = 0x42,
 	WRITE_SAME_16 = 0x93,
@@ -22,7 +23,9 @@ enum opcode {
 };
 #define SA_READ_CAPACITY_16 0x10
 #define SA_GET_LBA_STATUS   0x12
+#define CAPACITY_16_LEN	    32
 #define CDB_FUA		    0x08
+#define TYPE_CD		    0x05
 
 enum sense_key {
 	KEY_ILLEGAL_REQUEST = 0x5,
@@ -474,6 +477,7 @@ static int read_properties(struct nbd_unit *u)
 	u->blocks = c.blocks;
 	u->thin = c.thin;
 	u->reads_zeros = c.reads_zeros;
+	u->has_capacity_10 = (inq[0] & 0x1f) == TYPE_CD; /* MMC-6 §6.24 */
 	set_description(u, inq);
 	read_limits(u);
 	read_modes(u);
@@ -484,32 +488,38 @@ static int read_properties(struct nbd_unit *u)
 
 /* ---- the capacity ---- */
 
+static void submit_capacity(struct nbd_unit *u, bool is_10);
+
 static void capacity_read(struct iser_io *io)
 {
 	struct nbd_unit *u = io->arg;
+	const uint8_t *b = u->capacity.data;
+	bool is_10 = io->cdb[0] == READ_CAPACITY_10;
+	size_t block_at = is_10 ? 4 : 8;
 	uint64_t blocks;
 
+	if (!is_10 && sense_of(io).key == KEY_ILLEGAL_REQUEST) {
+		submit_capacity(u, true);
+		return;
+	}
 	u->capacity.in_progress = false;
-	if (io->err || io->transferred < 12 ||
-	    nbd_get32(u->capacity.data + 8) != u->block)
+	if (io->err || io->transferred < block_at + 4 ||
+	    nbd_get32(b + block_at) != u->block)
 		return; /* the unit is away, or another one */
-	blocks = nbd_get64(u->capacity.data) + 1;
-	if (blocks)
+	blocks = is_10 ? nbd_get32(b) + UINT64_C(1) : nbd_get64(b) + 1;
+	if (blocks && (!is_10 || blocks <= UINT32_MAX))
 		u->blocks = blocks;
 }
 
-void nbd_unit_read_capacity(struct nbd_unit *u)
+static void submit_capacity(struct nbd_unit *u, bool is_10)
 {
-	if (u->capacity.in_progress)
-		return;
-	u->capacity.in_progress = true;
-	u->capacity.iov =
-		(struct iovec){ u->capacity.data, sizeof(u->capacity.data) };
 	memset(u->capacity.data, 0, sizeof(u->capacity.data));
+	u->capacity.iov =
+		(struct iovec){ u->capacity.data, is_10 ? 8 : CAPACITY_16_LEN };
 	u->capacity.io = (struct iser_io){
 		.lun = u->url.lun,
-		.cdb = { SERVICE_ACTION_IN_16, SA_READ_CAPACITY_16, [13] = 32 },
-		.cdb_len = 16,
+		.cdb = { READ_CAPACITY_10 },
+		.cdb_len = 10,
 		.direction = ISER_READ,
 		.iov = &u->capacity.iov,
 		.niov = 1,
@@ -517,7 +527,21 @@ void nbd_unit_read_capacity(struct nbd_unit *u)
 		.done = capacity_read,
 		.arg = u,
 	};
+	if (!is_10) {
+		u->capacity.io.cdb[0] = SERVICE_ACTION_IN_16;
+		u->capacity.io.cdb[1] = SA_READ_CAPACITY_16;
+		u->capacity.io.cdb[13] = CAPACITY_16_LEN;
+		u->capacity.io.cdb_len = 16;
+	}
 	iser_submit(u->session, &u->capacity.io);
+}
+
+void nbd_unit_read_capacity(struct nbd_unit *u)
+{
+	if (u->capacity.in_progress)
+		return;
+	u->capacity.in_progress = true;
+	submit_capacity(u, u->has_capacity_10);
 }
 
 /* ---- life ---- */

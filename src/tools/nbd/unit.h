@@ -27,7 +27,8 @@ struct nbd_unit {
 	size_t buffers; /* bytes of memory of all jobs */
 	bool no_same;	/* WRITE SAME was refused: it is not tried again */
 	uint8_t *zeros; /* source of WRITE SAME and WRITE for zeros */
-	struct {	/* nbd_unit_read_capacity */
+	bool has_capacity_10; /* asked by READ CAPACITY(10) */
+	struct {	      /* nbd_unit_read_capacity */
 		bool in_progress;
 		struct iser_io io;
 		struct iovec iov;
