@@ -17,15 +17,18 @@
  * missing CmdSN holds up all later ones. Two answers that do not acknowledge a
  * command make it suspect. ErrorRecoveryLevel 1 sends the command again after the
  * first one (§7.1.4.2), and ABORT TASK fills the gap at every level (§7.11). A command that
- * the target acknowledged and then dropped is not found at that protocol level:
- * only a later command would meet the unit attention, and the caller has to send
- * that one.
+ * the target acknowledged and then dropped, or answered wrongly, cannot be asked for at
+ * that protocol level: a READ or WRITE of ABORT_AGE is aborted, and a target that does not
+ * carry that out loses the session.
  */
 #include "initiator/internal.h"
+#include "scsi/cdb.h"
 
 #define QUERY_AGAIN XTIME_S /* between the two answers */
 #define SUSPECT_AGE XTIME_S /* a younger suspect may still be answered */
 #define MISSING_MAX 2	    /* answers that make a command cleared or suspect */
+#define ABORT_AGE   (120 * XTIME_S) /* of a READ or WRITE */
+#define REFUSED_MAX 3		    /* ABORT TASK of that age without effect */
 
 /* ---- suspects ---- */
 
@@ -320,12 +323,37 @@ void ini_cleared_soon(struct ini_task *t)
 	ini_rearm(s);
 }
 
+/* Other commands may last for hours. */
+static bool is_short(const struct ini_task *t)
+{
+	switch (t->cdb[0]) {
+	case SCSI_READ_10:
+	case SCSI_READ_12:
+	case SCSI_READ_16:
+	case SCSI_WRITE_10:
+	case SCSI_WRITE_12:
+	case SCSI_WRITE_16:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* An ABORT TASK had no effect. */
+static void note_refusal(struct ini_session *s, struct ini_task *t)
+{
+	if (is_short(t) && ++t->check.refused == REFUSED_MAX)
+		ini_kill(s, ERR_TIMEOUT);
+}
+
 static void take_response(struct ini_session *s, struct ini_task *t,
 			  uint8_t response)
 {
 	bool gone =
 		response == ISCSI_TMF_COMPLETE || response == ISCSI_TMF_NO_TASK;
 
+	if (!gone && s->query.by == INI_ABORT)
+		note_refusal(s, t);
 	if (!gone) {
 		t->check.suspect = false;
 		t->check.missing = 0;
@@ -358,8 +386,12 @@ static void query_answered(struct ini_request *r, int err,
 	struct ini_slot *slot = ini_slot_find(s, s->query.itt);
 
 	s->query.in_progress = false;
-	if (err || !slot || !slot->task)
-		return; /* the command, or the session, ended meanwhile */
+	if (!slot || !slot->task)
+		return; /* the command has ended meanwhile */
+	if (err == ERR_TIMEOUT && s->query.by == INI_ABORT)
+		note_refusal(s, slot->task);
+	if (err)
+		return;
 	if (rsp->pdu.op == ISCSI_NOP_IN && s->query.by == INI_PING)
 		take_pong(s, slot->task);
 	else if (rsp->pdu.op == ISCSI_TMF_RESPONSE && s->query.by != INI_PING)
@@ -384,12 +416,26 @@ static bool can_ping(const struct ini_session *s, struct ini_task *t)
 	return ini_loses_pdus(s) || is_unacknowledged(s, t);
 }
 
+static bool is_overdue(const struct ini_session *s, const struct ini_task *t,
+		       xtime now)
+{
+	xtime each = s->cfg.query_time;
+
+	return !can_query(s) && each != XTIME_NEVER && is_short(t) &&
+	       (now - t->check.at >= ABORT_AGE ||
+		t->check.pings * each >= ABORT_AGE);
+}
+
 static bool is_due(const struct ini_session *s, struct ini_task *t, xtime now)
 {
 	xtime age = now - t->check.at;
 
 	if (t->check.clearing || is_early(s, t))
 		return false;
+	if (is_overdue(s, t, now)) {
+		t->check.suspect = true; /* ABORT TASK asks for it */
+		return true;
+	}
 	if (t->check.missing)
 		return age >= QUERY_AGAIN;
 	if (t->check.suspect)
@@ -440,6 +486,7 @@ static void send_query(struct ini_session *s, struct ini_task *t, xtime now)
 		return;
 	}
 	s->query.by = choose_query(s, t);
+	t->check.pings = s->query.by == INI_PING ? t->check.pings + 1u : 0;
 	s->query.itt = t->dm.itt;
 	s->query.request.done = query_answered;
 	t->check.at = now;

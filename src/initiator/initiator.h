@@ -138,6 +138,8 @@ struct ini_request {
 struct ini_task_check {
 	xtime at;	 /* when the task was sent or last queried */
 	uint8_t missing; /* successive answers that did not know the task */
+	uint8_t refused; /* ABORT TASKs without effect */
+	uint8_t pings;	 /* that asked for it */
 	bool by_ping;	 /* ... and did not acknowledge it, rather */
 	bool suspect;	 /* a unit attention implies that it may be cleared */
 	bool clearing;	 /* the target does not have it; the datamover does */

@@ -188,7 +188,7 @@ static bool start_task(struct ini_session *s, struct ini_task *t)
 	t->state = INI_TASK_SENT;
 	t->check.at = s->now;
 	t->check.suspect = false;
-	t->check.missing = 0;
+	t->check.missing = t->check.refused = t->check.pings = 0;
 	t->check.by_ping = false;
 	t->check.stopped = false;
 	list_push_back(&s->sent, &t->link);

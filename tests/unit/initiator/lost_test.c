@@ -131,6 +131,45 @@ static void test_acknowledged_commands_are_left_alone(void **state)
 	end();
 }
 
+/* An acknowledged READ that is never answered, by a target that cannot be asked for it: ABORT
+ * TASK after two minutes; without effect three times, the session ends. */
+static void test_never_answered(void **state)
+{
+	(void)state;
+	for (unsigned effect = 0; effect < 2; effect++) {
+		unsigned aborts = 0;
+
+		two_reads();
+		for (unsigned t = 2; t < 900 && ini_is_up(s) && !ended;
+		     t += 2) {
+			struct iscsi_pdu abort = at(t, 3);
+			struct iscsi_pdu in = { .op = ISCSI_TMF_RESPONSE,
+						.final = true,
+						.expcmdsn = 3,
+						.maxcmdsn = 16 };
+
+			if (abort.op != ISCSI_TMF_REQUEST)
+				continue;
+			assert_true(t >= 120);
+			assert_int_equal(abort.tmf.function,
+					 ISCSI_TMF_ABORT_TASK);
+			aborts++;
+			in.itt = abort.itt;
+			in.statsn = statsn++;
+			in.tmf_response = effect ? ISCSI_TMF_COMPLETE
+						 : ISCSI_TMF_REJECTED;
+			deliver(&in, NULL);
+			flush();
+		}
+		assert_int_equal(ini_is_up(s), effect);
+		assert_int_equal(aborts, effect ? 1 : 5); /* of both */
+		/* a ping has asked for the first one meanwhile */
+		if (effect)
+			assert_int_equal(tasks[1].err, ERR_ABORTED);
+		end();
+	}
+}
+
 /* Some targets acknowledge a WRITE only when its data are in. */
 static void test_writes_are_left_alone(void **state)
 {
@@ -417,6 +456,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lost_command_is_aborted_rfc7143_7_11),
 		cmocka_unit_test(test_acknowledged_commands_are_left_alone),
+		cmocka_unit_test(test_never_answered),
 		cmocka_unit_test(test_writes_are_left_alone),
 		cmocka_unit_test(test_acknowledged_late),
 		cmocka_unit_test(test_acknowledged_behind_the_second_answer),
