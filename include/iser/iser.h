@@ -74,7 +74,8 @@ enum iser_error {
 	 * asked for: iser_io.transferred says how many */
 	ISER_E_SHORT = -14,
 	ISER_E_MISCOMPARE = -15, /* COMPARE AND WRITE: the data differ */
-	/* several paths: none carried commands within replacement_timeout */
+	/* none of the paths, of one or several, carried commands within
+	 * replacement_timeout */
 	ISER_E_NO_PATH = -16,
 	/* the LUN leads to another unit than before, or its block size or size
 	 * has changed: no command that reads or changes data is sent */
@@ -193,7 +194,8 @@ struct iser_url {
 	unsigned depth; /* commands in progress; 0: the default, 128 */
 	/*
 	 * How often a lost session logs in again, without a command answered in
-	 * between, before its commands fail; 0, the default: not at all. Each
+	 * between, before its commands fail; 0, the default: not at all, except
+	 * once after a logout that the target asked for. Each
 	 * command that may be executed twice (READ, WRITE, queries) is issued
 	 * again at most as often, also if it timed out or the target dropped
 	 * it. Others fail with ISER_E_CLOSED, ISER_E_TIMEOUT or
@@ -240,7 +242,9 @@ struct iser_url {
 	 * Several paths (iser_connect_paths). replacement_timeout: how long
 	 * commands wait while no path carries commands, and how long a WRITE
 	 * that was in progress on a lost path waits for the end of the old
-	 * session before another path gets it (120; none: not at all).
+	 * session before another path gets it (120; none: not at all). With one
+	 * path and `reconnect`: how long commands wait for the next login (no
+	 * limit; none: not at all), while the attempts go on.
 	 * polling_interval: between two checks of a path (5).
 	 */
 	unsigned replacement_timeout, polling_interval;

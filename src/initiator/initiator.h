@@ -269,6 +269,9 @@ void ini_expire(struct ini_session *s, xtime now);
 /* ini_is_up returns whether requests may be sent: the leading login has ended, and
  * the session is not about to end. */
 bool ini_is_up(const struct ini_session *s);
+/* ini_has_moved returns whether the target has reassigned a command since the session was
+ * continued (ini_is_waiting). */
+bool ini_has_moved(const struct ini_session *s);
 /* ini_is_logged_out returns whether the target has answered the Logout of the session: it
  * executes none of its commands any more (RFC 7143 §7.6, §11.14.5). */
 bool ini_is_logged_out(const struct ini_session *s);

@@ -143,6 +143,7 @@ struct ini_session {
 	bool is_logging_out;	/* by ini_logout */
 	bool is_logged_out;	/* the target has answered that Logout */
 	bool is_ending;		/* no request is sent any more */
+	bool has_moved;		/* ini_has_moved */
 	struct ini_query query; /* cleared.c */
 	int kill_err;
 };

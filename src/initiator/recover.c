@@ -22,6 +22,8 @@
 
 #define REPEATS_MAX 3 /* of a request without an answer */
 #define HELD_TIME   (XTIME_S / 10)
+/* the commands of a lost connection wait at most so long, whatever the target asks for */
+#define TIME2WAIT_MAX (120 * XTIME_S)
 
 enum logout_response { /* §11.15.1 */
 	LOGOUT_DONE = 0,
@@ -171,6 +173,7 @@ static bool take_response(struct ini_conn *c, struct ini_task *t,
 	case ISCSI_TMF_COMPLETE:
 	case ISCSI_TMF_REJECTED: /* LIO has moved the task */
 	case ISCSI_TMF_TASK_ALLEGIANT:
+		c->session->has_moved = true;
 		ini_abort_due(t);
 		return true;
 	case ISCSI_TMF_NO_TASK:
@@ -339,7 +342,8 @@ static void logged_out(struct ini_request *r, int err,
 	}
 	send_unacknowledged(c);
 	c->recovery.repeats = 0;
-	begin_step(c, INI_RECOVER_WAIT, rsp->pdu.logout.time2wait * XTIME_S);
+	begin_step(c, INI_RECOVER_WAIT,
+		   MIN(rsp->pdu.logout.time2wait * XTIME_S, TIME2WAIT_MAX));
 	if (!rsp->pdu.logout.time2wait && !s->is_ending)
 		reassign_next(c);
 }

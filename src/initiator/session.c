@@ -68,6 +68,7 @@ void ini_session_failed(struct ini_session *s)
 /* [RFC 7143: 6.3.4 #2] */
 void ini_session_continued(struct ini_session *s)
 {
+	s->has_moved = false;
 	go_to(s, ISCSI_Q3_LOGGED_IN); /* N4 */
 }
 
@@ -221,6 +222,11 @@ const char *ini_transport(const struct ini_session *s)
 unsigned ini_in_flight(const struct ini_session *s)
 {
 	return s->in_flight;
+}
+
+bool ini_has_moved(const struct ini_session *s)
+{
+	return s->has_moved;
 }
 
 bool ini_is_logged_out(const struct ini_session *s)

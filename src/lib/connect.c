@@ -594,6 +594,10 @@ static void on_reconnect_timer(struct io_timer *t)
 	struct iser_session *s =
 		container_of(t, struct iser_session, reconnect.timer);
 
+	if (s->state == SESSION_UP) {
+		lib_reconnect_stuck(s);
+		return;
+	}
 	lib_reconnect_begin(s);
 	if (lib_reconnect_may_continue(s))
 		continue_session(s);

@@ -57,6 +57,7 @@
 #define DEFAULT_PORT		3260
 #define LIB_CONNECTIONS_MAX	16
 #define REPLACEMENT_TIME	120 /* seconds, as in open-iscsi */
+#define TIME2WAIT_LEAST		5   /* see lib_time2wait */
 #define POLLING_TIME		5
 #define LIB_CHECK_TIME		30 /* seconds for one check of a unit or a path */
 #define LIB_STATUS_TASK_ABORTED 0x40
@@ -162,6 +163,11 @@ struct lib_reconnect {
 	bool was_full;	    /* it had too many connections */
 	int group;	    /* target portal group tag of the last login */
 	bool leaving;	    /* the target asked for a logout */
+	bool was_asked;	    /* ... and no login has ended well since then */
+	/* it was continued, and no command was answered since then */
+	bool lacks_progress;
+	bool is_late; /* replacement_timeout is over */
+	struct io_timer late;
 	int held[LIB_CONNECTIONS_MAX]; /* sockets of lost connections, or -1 */
 	struct io_timer timer;	       /* set here, fires in connect.c */
 	struct lib_task *redo, **redo_tail; /* issued again after the login */
@@ -570,6 +576,9 @@ void lib_reconnect_reset_held(struct iser_session *s);
 void lib_reconnect_logged_in(struct iser_session *s);
 /* lib_reconnect_async handles an Asynchronous Message (RFC 7143 §11.9). */
 void lib_reconnect_async(struct iser_session *s, const struct iscsi_async *a);
+/* lib_reconnect_stuck is called a while after a session was continued. It ends the session
+ * if no command went on: a new one takes its place. */
+void lib_reconnect_stuck(struct iser_session *s);
 /* lib_reconnect_leave logs out once no command is in progress, if the target has
  * asked for a logout. */
 void lib_reconnect_leave(struct iser_session *s);
@@ -608,6 +617,17 @@ bool lib_login_without_sha256(struct iser_session *s);
 /* lib_login_fall_back chooses the next way of transport=auto. Returns false if
  * there is none. */
 bool lib_login_fall_back(struct iser_session *s);
+
+/* lib_time2wait returns how long to wait before a login after a loss: Time2Wait of the
+ * target (RFC 7143 §13.15), which may be hours where the caller's commands may take
+ * seconds only. */
+static inline xtime lib_time2wait(const struct iser_url *url, unsigned seconds)
+{
+	unsigned most = url->timeout ? MAX(url->timeout, TIME2WAIT_LEAST)
+				     : REPLACEMENT_TIME;
+
+	return MIN(seconds, most) * XTIME_S;
+}
 
 /* lib_login_recovers returns whether another connection follows a lost one. */
 static inline bool lib_login_recovers(const struct iser_session *s)

@@ -126,6 +126,10 @@ void lib_io_submit(struct iser_session *s, struct iser_io *io)
 		lib_io_fail_later(s, io, s->err ? s->err : ISER_E_CLOSED);
 		return;
 	}
+	if (s->state == SESSION_AWAY && s->reconnect.is_late) {
+		lib_io_fail_later(s, io, ISER_E_NO_PATH);
+		return;
+	}
 	if (!lib_io_is_valid(io)) {
 		lib_io_fail_later(s, io, ISER_E_INVALID);
 		return;

@@ -79,7 +79,7 @@ static xtime next_delay(const struct lib_path *p)
 	if ((p->err == ISER_E_AUTH || p->is_wrong) && !p->waiting.first)
 		return LIB_SLOW_TIME * XTIME_S;
 	if (!p->attempts && p->time2wait)
-		return p->time2wait * XTIME_S; /* RFC 7143 §13.15 */
+		return lib_time2wait(&p->url, p->time2wait);
 	if (!p->attempts)
 		return 0;
 	return MIN(BACKOFF_MIN << MIN(p->attempts - 1, 6u), BACKOFF_MAX);

@@ -15,6 +15,7 @@
  * lost, until an attempt continues the session (RFC 7143 §6.3.6). Only if the target does
  * not have that session any more, a new one is made as above.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -97,7 +98,7 @@ static bool keep_after_loss(struct iser_session *s, struct lib_task *lt)
 {
 	const struct ini_task *t = &lt->task;
 
-	if (!lib_is_loss(t->err))
+	if (!lib_is_loss(t->err) || s->reconnect.is_late)
 		return false;
 	if (s->state == SESSION_UP)
 		lib_session_go(s, SESSION_AWAY);
@@ -147,7 +148,9 @@ bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt)
 		return issue_dropped(s, lt);
 	if (lt->task.err)
 		return keep_after_loss(s, lt);
-	s->reconnect.attempts = 0; /* the target executes commands again */
+	/* the target executes commands again */
+	s->reconnect.attempts = 0;
+	s->reconnect.lacks_progress = false;
 	if (!s->reconnect.count || lt->saw_attention ||
 	    s->state != SESSION_UP || !lt->task.status ||
 	    !is_nexus_attention(&lt->task))
@@ -182,12 +185,19 @@ static bool waits_for_target(const struct iser_session *s)
 	       s->reconnect.time2wait * XTIME_S > BACKOFF_MIN;
 }
 
+/* How many attempts follow each other. A target that has asked for the logout gets one in any
+ * case: nothing was lost. */
+static unsigned most_attempts(const struct iser_session *s)
+{
+	return MAX(s->url.reconnect, s->reconnect.was_asked ? 1u : 0u);
+}
+
 static xtime attempt_delay(const struct iser_session *s)
 {
 	xtime d = BACKOFF_MIN << MIN(s->reconnect.attempts, 6u);
 
 	if (waits_for_target(s))
-		return s->reconnect.time2wait * XTIME_S;
+		return lib_time2wait(&s->url, s->reconnect.time2wait);
 	return MIN(d, BACKOFF_MAX);
 }
 
@@ -205,6 +215,46 @@ static void fail_waiting(struct iser_session *s)
 		lib_io_fail_task(s, lt, s->err);
 	lib_retry_fail(s, s->err);
 	lib_hold_end(s, s->err);
+}
+
+/* ---- replacement_timeout ---- */
+
+/* All commands fail, and further ones do until the next login. */
+static void on_late(struct io_timer *t)
+{
+	struct iser_session *s =
+		container_of(t, struct iser_session, reconnect.late);
+	int was = s->err;
+	char why[256];
+
+	snprintf(why, sizeof(why), "%s", iser_message(s->ctx));
+	s->reconnect.is_late = true;
+	s->err = lib_fail(s->ctx, ISER_E_NO_PATH,
+			  "%s at %s:%u: no session within "
+			  "replacement_timeout%s%s",
+			  s->url.target, s->url.host, s->url.port,
+			  why[0] ? ": " : "", why);
+	trace_emit(&s->ctx->trace, TRACE_CONN_TIMEOUT, "%s",
+		   iser_message(s->ctx));
+	fail_waiting(s);
+	lib_io_fail_queue(s, s->err);
+	s->err = was;
+	if (s->ini && ini_is_waiting(s->ini))
+		ini_kill(s->ini, ERR_TIMEOUT);
+}
+
+/* The session is lost, or was already. */
+static void begin_late(struct iser_session *s)
+{
+	struct lib_reconnect *r = &s->reconnect;
+	unsigned seconds = s->url.replacement_timeout;
+
+	if (!seconds || r->is_late || r->late.heap_index || s->member.ops)
+		return;
+	if (seconds == ISER_NO_TIME)
+		seconds = 0;
+	io_timer_set(s->ctx->loop, &r->late,
+		     io_now_exact() + seconds * XTIME_S);
 }
 
 /*
@@ -277,10 +327,13 @@ bool lib_reconnect_waits(struct iser_session *s)
 	if (!s->ini || !ini_is_waiting(s->ini))
 		return false;
 	begin_waiting(s);
+	begin_late(s);
+	if (s->reconnect.lacks_progress) /* or it would go on like that */
+		s->reconnect.is_refused = true;
 	if (s->state == SESSION_UP) /* also for commands that ini_kill ends */
 		lib_session_go(s, SESSION_AWAY);
 	if (!lost || !lib_reconnect_may_continue(s) ||
-	    s->reconnect.attempts >= s->url.reconnect ||
+	    s->reconnect.attempts >= most_attempts(s) ||
 	    io_timer_set(s->ctx->loop, &s->reconnect.timer,
 			 MIN(now + d, s->reconnect.until))) {
 		ini_kill(s->ini, ERR_CLOSED);
@@ -289,7 +342,7 @@ bool lib_reconnect_waits(struct iser_session *s)
 	trace_emit(&s->ctx->trace, TRACE_CONN_TIMEOUT,
 		   "the session to %s has no connection; attempt %u of %u to "
 		   "continue it in %u ms (RFC 7143 §6.3.6)",
-		   s->url.target, s->reconnect.attempts + 1, s->url.reconnect,
+		   s->url.target, s->reconnect.attempts + 1, most_attempts(s),
 		   (unsigned)(d / XTIME_MS));
 	s->err = 0;
 	return true;
@@ -307,15 +360,56 @@ static bool may_accept_later(struct lib_reconnect *r, uint16_t status)
 	return status >> 8 == TARGET_ERROR;
 }
 
+static unsigned seconds_of(unsigned seconds, unsigned initial)
+{
+	return seconds && seconds != ISER_NO_TIME ? seconds : initial;
+}
+
+/* Until lib_reconnect_stuck: as long as a connection is given for the answer to a ping. */
+static xtime stuck_time(const struct iser_url *u)
+{
+	return (seconds_of(u->noop_out_interval, 5) +
+		seconds_of(u->noop_out_timeout, 10)) *
+	       XTIME_S;
+}
+
 void lib_reconnect_continued(struct iser_session *s, int err,
 			     const struct iscsi_login_failure *f)
 {
 	s->reconnect.is_continuing = false;
-	if (!err)
+	if (!err) {
 		s->reconnect.until = 0;
-	else if (f && f->status)
+		s->reconnect.lacks_progress = true;
+		io_timer_set(s->ctx->loop, &s->reconnect.timer,
+			     io_now_exact() + stuck_time(&s->url));
+	} else if (f && f->status) {
 		s->reconnect.is_refused =
 			!may_accept_later(&s->reconnect, f->status);
+	}
+}
+
+/* What the target has taken over (TASK REASSIGN) may last. */
+void lib_reconnect_stuck(struct iser_session *s)
+{
+	if (!s->reconnect.lacks_progress || !ini_in_flight(s->ini) ||
+	    ini_has_moved(s->ini))
+		return;
+	trace_emit(&s->ctx->trace, TRACE_CONN_TIMEOUT,
+		   "the session to %s was continued, and the target answers no "
+		   "command: a new session follows",
+		   s->url.target);
+	ini_kill(s->ini, ERR_TIMEOUT);
+}
+
+static void fail_asked(struct iser_session *s)
+{
+	char why[256];
+
+	snprintf(why, sizeof(why), "%s", iser_message(s->ctx));
+	lib_fail(s->ctx, s->err,
+		 "%s at %s:%u: the target asked for a logout, and the next "
+		 "login failed: %s",
+		 s->url.target, s->url.host, s->url.port, why);
 }
 
 bool lib_reconnect_next(struct iser_session *s)
@@ -325,10 +419,13 @@ bool lib_reconnect_next(struct iser_session *s)
 
 	if (!s->err)
 		s->err = ISER_E_CLOSED;
-	if (!lost || s->reconnect.attempts >= s->url.reconnect ||
+	if (!lost || s->reconnect.attempts >= most_attempts(s) ||
 	    s->err == ISER_E_AUTH ||
 	    io_timer_set(s->ctx->loop, &s->reconnect.timer,
 			 io_now_exact() + d)) {
+		io_timer_clear(s->ctx->loop, &s->reconnect.late);
+		if (s->reconnect.was_asked)
+			fail_asked(s);
 		lib_session_go(s, SESSION_DOWN);
 		if (!s->member.ops) /* else the next session of the path gets
 				       them */
@@ -338,11 +435,12 @@ bool lib_reconnect_next(struct iser_session *s)
 		return false;
 	}
 	lib_session_go(s, SESSION_AWAY);
+	begin_late(s);
 	trace_emit(&s->ctx->trace, TRACE_CONN_TIMEOUT,
 		   "the session to %s is lost: %s; attempt %u of %u in %u "
 		   "ms%s",
 		   s->url.target, iser_strerror(s->err),
-		   s->reconnect.attempts + 1, s->url.reconnect,
+		   s->reconnect.attempts + 1, most_attempts(s),
 		   (unsigned)(d / XTIME_MS),
 		   waits_for_target(s) ? " (Time2Wait, RFC 7143 §13.15)" : "");
 	s->err = 0;
@@ -377,7 +475,9 @@ void lib_reconnect_logged_in(struct iser_session *s)
 	if (away && s->reconnect.group != ini_tpgt(s->ini))
 		fail_changes(s);
 	s->reconnect.group = ini_tpgt(s->ini);
-	s->reconnect.leaving = false;
+	s->reconnect.leaving = s->reconnect.was_asked = false;
+	s->reconnect.is_late = false;
+	io_timer_clear(s->ctx->loop, &s->reconnect.late);
 	s->err = 0;
 	lib_session_go(s, SESSION_UP);
 	if (!away)
@@ -397,20 +497,22 @@ void lib_reconnect_logged_in(struct iser_session *s)
 
 /* ---- a target that asks for a logout (§11.9.1) ---- */
 
+/* A session logs in again also without the key `reconnect`. A discovery session ends
+ * soon. */
 /* [RFC 7143: 11.9.1 #2] */
 void lib_reconnect_async(struct iser_session *s, const struct iscsi_async *a)
 {
-	if (!lib_login_recovers(s))
-		return;
-	if (a->event == ISCSI_ASYNC_DROP_CONNECTION ||
-	    a->event == ISCSI_ASYNC_DROP_SESSION) {
+	if (lib_login_recovers(s) && (a->event == ISCSI_ASYNC_DROP_CONNECTION ||
+				      a->event == ISCSI_ASYNC_DROP_SESSION)) {
 		s->reconnect.time2wait = a->param2;
 		s->reconnect.time2retain = a->param3;
 	}
-	if (a->event != ISCSI_ASYNC_LOGOUT || s->state != SESSION_UP)
+	if (a->event != ISCSI_ASYNC_LOGOUT || s->state != SESSION_UP ||
+	    !s->url.target[0])
 		return;
 	lib_session_go(s, SESSION_AWAY); /* stops new commands */
 	s->reconnect.leaving = true;
+	s->reconnect.was_asked = !s->member.ops;
 	lib_reconnect_leave(s);
 }
 
@@ -431,11 +533,13 @@ void lib_reconnect_init(struct iser_session *s,
 	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++)
 		s->reconnect.held[i] = -1;
 	s->reconnect.timer.fire = fire;
+	s->reconnect.late.fire = on_late;
 }
 
 void lib_reconnect_fini(struct iser_session *s)
 {
 	io_timer_clear(s->ctx->loop, &s->reconnect.timer);
+	io_timer_clear(s->ctx->loop, &s->reconnect.late);
 	lib_reconnect_reset_held(s);
 	if (!s->err)
 		s->err = ISER_E_CLOSED;

@@ -171,6 +171,14 @@ struct iser_session *open_url_lasting(struct iser_context *ctx,
 	return s;
 }
 
+/* Errors of a session: iser_message has the reason. */
+static bool has_reason(int err)
+{
+	return err == ISER_E_NO_PATH || err == ISER_E_CHANGED ||
+	       err == ISER_E_CONNECT || err == ISER_E_LOGIN ||
+	       err == ISER_E_AUTH;
+}
+
 int say_command(const struct iser_io *io, const char *fmt, ...)
 {
 	char what[400], text[200];
@@ -181,7 +189,7 @@ int say_command(const struct iser_io *io, const char *fmt, ...)
 	va_end(ap);
 	iser_io_describe(io, text, sizeof(text));
 	say("%s: %s", what, text);
-	if (io->err == ISER_E_NO_PATH || io->err == ISER_E_CHANGED) /* why */
+	if (has_reason(io->err))
 		say_failed(iser_session_context(io->session), io->err);
 	return exit_of(io->err);
 }

@@ -11,7 +11,7 @@ import struct
 import subprocess
 import time
 
-from fake_target import R_ASYNC
+from fake_target import R_ASYNC, R_TMF
 from harness import ISER, Daemon, Folder, main, patience, quiet_port, run, sparse, until
 from lying_target import BLOCK, READS, pattern
 from mcs_target import McsTarget, SessionConn
@@ -199,6 +199,27 @@ class Continuing(McsTarget):
         super().join(c, head, tsih)
 
 
+class WithoutProgress(Continuing):
+    """The continued session carries out nothing: it is silent, or its connection is lost again at the next command."""
+
+    def __init__(self, drops_again):
+        self.drops_again, self.futile = drops_again, 0
+        super().__init__(0)
+
+    def drops(self, command):
+        session = command.conn.session
+        if session is not self.sessions[0] or command.conn is session.conns[0]:
+            return super().drops(command)
+        self.futile += 1
+        if self.drops_again:
+            raise EOFError("lost again")
+        return True
+
+    def tmf(self, c, head):
+        """No such task."""
+        c.send(R_TMF, 0x80, head[16:20], bytes2=b"\1\0", ttt=bytes(4))
+
+
 class ContinuationOfBytes(Copies):
     def copied(self, refusals, **more):
         """Copies the unit; returns the target."""
@@ -227,6 +248,16 @@ class ContinuationOfBytes(Copies):
         t = self.copied(0, retain=0)
         self.assertNotIn("reassign", t.seen)
         self.assertEqual(len(t.sessions), 2)
+
+
+    def test_without_progress(self):
+        """A session that was continued and answers no command gives way to a new one."""
+        for again in False, True:
+            with self.subTest(drops_again=again), WithoutProgress(again) as t:
+                self.assertEqual(self.copy_out(t, "error_recovery_level=2&reconnect=5&noop_out_interval=1&noop_out_timeout=1")[1],
+                                 pattern(0, SIZE))
+                self.assertEqual(len(t.sessions), 2)
+                self.assertGreater(t.futile, 0)
 
 
 class ContinuationRdma(Continuation):

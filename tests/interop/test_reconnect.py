@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from fake_target import Case, Conn, FakeTarget
+from fake_target import R_ASYNC, Case, Conn, FakeTarget, text_of
 from harness import (ISER, Daemon, Folder, main, make_image, need, patience,
                      quiet_port, run, sha256, sparse, stop_process, until)
 from test_iser import BUILT, Tgt
@@ -301,6 +301,80 @@ class ClosedWindow(Case):
             self.iser("bench", "--time", "1", "--bs", "4k", "--depth", "8",
                       t.url("timeout=1&reconnect=3"))
         self.assertEqual(ClosingConn.sessions, 2)
+
+
+class Asking(FakeTarget):
+    """A target that asks for a logout in the first session (RFC 7143 §11.9.1, event 1), and takes no later login if `ends`.
+    time2wait: of the login; drops: it drops the connection instead."""
+    ends, drops, time2wait = False, False, 2
+
+    def __init__(self, **more):
+        self.logins, self.reads, self.times = 0, 0, []
+        super().__init__(blocks=1 << 14, **more)
+
+    def login(self, c, head, data):
+        if head[1] & 3 != 3:
+            c.login_response(head)
+            return
+        self.logins += 1
+        self.times.append(time.monotonic())
+        if self.ends and self.logins > 1:
+            c.login_response(head, status=0x0301)
+            raise EOFError("not again")
+        c.login_response(head, text_of("TargetPortalGroupTag=1", "DefaultTime2Wait=%d" % self.time2wait))
+
+    def read(self, c, head):
+        self.reads += 1
+        if self.reads == 3 and self.drops:
+            raise EOFError("lost")
+        if self.reads == 3:
+            c.send(R_ASYNC, 0x80, b"\xff" * 4, rest=struct.pack(">BBHHH", 1, 0, 0, 0, 5))
+        super().read(c, head)
+
+
+class Logout(Case):
+    # [RFC 7143: 11.9.1 #2]
+    def test_without_reconnect(self):
+        """The commands in progress end, then follow the logout and one login; no command fails."""
+        with Asking() as t:
+            self.iser("hash", t.url("depth=4"))
+            self.assertEqual((t.logins, t.seen.count("logout")), (2, 2))
+
+    def test_no_login_afterwards(self):
+        with Asking(ends=True) as t:
+            done = self.iser("hash", t.url("depth=4"), status=5)
+            self.assertIn("asked for a logout, and the next login failed", done.err)
+            self.assertEqual(t.logins, 2)
+
+    def test_time2wait_of_an_hour_rfc7143_13_15(self):
+        """With timeout=1 nothing waits for an hour."""
+        with Asking(drops=True, time2wait=3600) as t:
+            self.iser("hash", t.url("timeout=1&reconnect=3"), limit=60)
+            self.assertEqual(t.logins, 2)
+            self.assertGreater(t.times[1] - t.times[0], 1)
+
+
+@BUILT
+class OnePath(Folder):
+    def test_replacement_timeout(self):
+        """The target is gone: commands fail after that time, and the attempts go on."""
+        listen, disk = "127.0.0.1:%d" % quiet_port(), sparse(self.path("disk"), 1 << 20)
+        d = Daemon("--listen", listen, disk)
+        done = subprocess.Popen([ISER, "bench", "--time", "60", d.url + "?reconnect=1000&replacement_timeout=1"],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        d.wait_for("LOGIN:")
+        d.kill()
+        text = done.communicate(timeout=patience(20))[0]
+        self.assertEqual(done.returncode, 4, text)
+        self.assertIn("no session within replacement_timeout", text)
+        d = Daemon("--listen", listen, disk)
+        with Bridge(d.url + "?reconnect=1000&replacement_timeout=1") as b, Raw(b.path) as r:
+            r.open()
+            d.kill()
+            self.assertNotEqual(r.ask(0, 0, 512, read=512), (0, bytes(512)))
+            d = Daemon("--listen", listen, disk)
+            until(lambda: r.ask(0, 0, 512, read=512) == (0, bytes(512)), "the session is back")
+        d.stop()
 
 
 class ReconnectRdma(Reconnect):
