@@ -127,8 +127,10 @@ struct bs {
 	/* The open file that all requests for the data use; NULL: there is none. A
 	 * request in progress keeps it open, also after its process has ended. */
 	const int *fd;
-	uint8_t uuid[16]; /* the same at each open of the same store */
-	char name[256];	  /* "ram:64M", a path: for messages and VPD pages */
+	/* The same at each open of the same store. Files, devices and NBD exports
+	 * have none: the caller sets it (daemon/luns/identity.h). */
+	uint8_t uuid[16];
+	char name[256]; /* "ram:64M", a path: for messages and VPD pages */
 };
 
 /* bs_submit checks the range, and emulates flags that b does not support (FUA

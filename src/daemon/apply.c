@@ -16,6 +16,7 @@
 #include "daemon/daemon.h"
 #include "daemon/directory.h"
 #include "daemon/health.h"
+#include "daemon/luns/identities.h"
 #include "daemon/luns/module.h"
 #include "daemon/portals.h"
 #include "daemon/say.h"
@@ -325,6 +326,7 @@ static bool open_units(struct change *c)
 		if (!c->units[i])
 			return false;
 	}
+	identities_save(d->stores.identities); /* before initiators see them */
 	return true;
 }
 

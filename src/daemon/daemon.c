@@ -12,6 +12,7 @@
 #include "daemon/config/model.h"
 #include "daemon/daemon.h"
 #include "daemon/health.h"
+#include "daemon/luns/identities.h"
 #include "daemon/luns/state.h"
 #include "daemon/metrics/http.h"
 #include "daemon/metrics/snapshot.h"
@@ -243,7 +244,7 @@ static void close_daemon(struct daemon *d)
 	for (unsigned i = 0; i < d->nunits; i++)
 		unit_free(d->units[i]); /* after the key files are closed */
 	free(d->units);
-	free(d->lookup);
+	free(d->stores.lookup);
 	listen_free(d);
 	if (d->workers && d->loops[0]) {
 		io_timer_clear(d->loops[0], &d->limit);
@@ -251,6 +252,7 @@ static void close_daemon(struct daemon *d)
 	}
 	workers_close(d);
 	gate_fini(&d->gate);
+	identities_free(d->stores.identities);
 	state_close(d->state);
 }
 
@@ -277,6 +279,7 @@ static void serve_until_stopped(struct daemon *d)
 	d->phase = DAEMON_SERVING;
 	log_start(d);
 	dev_server_resume(d->server);
+	identities_save(d->stores.identities);
 	setup_save_ports(d);
 	if (d->gateway)
 		gateway_update(d->gateway);

@@ -27,6 +27,7 @@ struct control;
 struct handover;
 struct health;
 struct http;
+struct identities;
 struct portal;
 struct service;
 struct state;
@@ -79,7 +80,10 @@ struct daemon {
 	struct dev_server *server;
 	struct unit **units; /* units.h */
 	unsigned nunits;
-	struct units_lookup *lookup; /* units.h; NULL: no unit */
+	struct {
+		struct units_lookup *lookup; /* units.h; NULL: no unit */
+		struct identities *identities;
+	} stores;
 	struct tgt *target;
 	struct gate gate;
 	/* portals.h; [i] is that of the model's portal group i. Connections

@@ -13,7 +13,8 @@
 #include "base/hex.h"
 #include "daemon/takeover.h"
 
-#define VERSION	    3
+#define VERSION	    4
+#define VERSION_OLD 3	 /* without identities; it is read, too */
 #define FDS_AT_ONCE 200u /* SCM_MAX_FD is 253 */
 #define FDS_MAX	    65536u
 #define BYTES_MAX   (64u << 20)
@@ -39,6 +40,7 @@ void handover_free(struct handover *h)
 	for (size_t i = 0; i < h->nports; i++)
 		free(h->ports[i].name);
 	free(h->ports);
+	free(h->identities);
 	free(h->listeners);
 	free(h->memory);
 	free(h->units);
@@ -117,6 +119,30 @@ bool handover_add_port(struct handover *h, const char *name, uint16_t id)
 	p->name = strdup(name);
 	h->nports += p->name != NULL;
 	return p->name;
+}
+
+bool handover_add_identity(struct handover *h, const uint8_t key[16],
+			   const uint8_t uuid[16])
+{
+	struct handed_identity *i =
+		one_more(h->identities, h->nidentities, sizeof(*i));
+
+	if (!i)
+		return false;
+	h->identities = i;
+	i += h->nidentities++;
+	memcpy(i->key, key, sizeof(i->key));
+	memcpy(i->uuid, uuid, sizeof(i->uuid));
+	return true;
+}
+
+const uint8_t *handover_identity(const struct handover *h,
+				 const uint8_t key[16])
+{
+	for (size_t i = 0; h && i < h->nidentities; i++)
+		if (!memcmp(h->identities[i].key, key, 16))
+			return h->identities[i].uuid;
+	return NULL;
 }
 
 static bool same_address(const struct net_addr *a, const struct net_addr *b,
@@ -323,6 +349,18 @@ static json_t *ports_json(const struct handover *h)
 	return all;
 }
 
+static json_t *identities_json(const struct handover *h)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < h->nidentities; i++)
+		json_array_append_new(
+			all, json_pack("{s:o, s:o}", "key",
+				       hex(h->identities[i].key, 16), "uuid",
+				       hex(h->identities[i].uuid, 16)));
+	return all;
+}
+
 static bool send_line(int sock, json_t *root)
 {
 	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
@@ -340,13 +378,14 @@ bool handover_send(const struct handover *h, int sock)
 	       send_line(
 		       sock,
 		       json_pack("{s:s, s:i, s:{s:i, s:s, s:I, s:I, s:o, s:o, "
-				 "s:o}}",
+				 "s:o, s:o}}",
 				 "jsonrpc", "2.0", "id", 1, "result",
 				 "handover", VERSION, "token", h->token,
 				 "watchdog", (json_int_t)h->watchdog,
 				 "listeners", (json_int_t)h->nlisteners,
 				 "memory", memory_json(h), "units",
-				 units_json(h), "ports", ports_json(h)));
+				 units_json(h), "ports", ports_json(h),
+				 "identities", identities_json(h)));
 }
 
 /* ---- receiving ---- */
@@ -493,19 +532,38 @@ static bool read_ports(struct handover *h, const json_t *all)
 	return true;
 }
 
+static bool read_identities(struct handover *h, const json_t *all)
+{
+	const json_t *j;
+	size_t i;
+
+	json_array_foreach(all, i, j)
+	{
+		uint8_t key[16], uuid[16];
+
+		if (!take_uuid(json_object_get(j, "key"), key) ||
+		    !take_uuid(json_object_get(j, "uuid"), uuid) ||
+		    !handover_add_identity(h, key, uuid))
+			return false;
+	}
+	return true;
+}
+
 static bool read_result(struct handover *h, const json_t *r,
 			struct incoming *in)
 {
 	const json_t *memory = json_object_get(r, "memory");
 	json_int_t n = json_integer_value(json_object_get(r, "listeners"));
 	const char *token = json_string_value(json_object_get(r, "token"));
+	json_int_t version = json_integer_value(json_object_get(r, "handover"));
 
-	if (json_integer_value(json_object_get(r, "handover")) != VERSION ||
-	    n < 0 || (size_t)n > in->nfds ||
+	if ((version != VERSION && version != VERSION_OLD) || n < 0 ||
+	    (size_t)n > in->nfds ||
 	    in->nfds - (size_t)n != json_array_size(memory) || !token ||
 	    strlen(token) >= sizeof(h->token))
 		return false;
 	memcpy(h->token, token, strlen(token) + 1);
+	h->has_identities = version != VERSION_OLD;
 	h->watchdog = json_integer_value(json_object_get(r, "watchdog"));
 	for (json_int_t i = 0; i < n; i++) {
 		int fd = in->fds[i];
@@ -516,7 +574,8 @@ static bool read_result(struct handover *h, const json_t *r,
 	}
 	return read_memory(h, memory, in->fds + n) &&
 	       read_units(h, json_object_get(r, "units")) &&
-	       read_ports(h, json_object_get(r, "ports"));
+	       read_ports(h, json_object_get(r, "ports")) &&
+	       read_identities(h, json_object_get(r, "identities"));
 }
 
 static struct handover *read_line(struct incoming *in, char *why, size_t size)

@@ -12,6 +12,7 @@
 #include "daemon/config/model_cluster.h"
 #include "daemon/daemon.h"
 #include "daemon/directory.h"
+#include "daemon/luns/identities.h"
 #include "daemon/luns/ports.h"
 #include "daemon/luns/private.h"
 #include "daemon/luns/state.h"
@@ -186,6 +187,9 @@ int setup_stores(struct daemon *d)
 		if (!d->state)
 			return EXIT_STORE;
 	}
+	d->stores.identities = identities_new(d->state);
+	if (!d->stores.identities)
+		return EXIT_STORE;
 	d->server = dev_server_new(&env, MAX_TRANSFER);
 	if (!d->server) {
 		say("out of memory");

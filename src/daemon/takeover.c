@@ -200,6 +200,20 @@ static bool collect_reservations(const struct daemon *d, struct handover *h)
 	return complete;
 }
 
+static bool collect_identities(const struct daemon *d, struct handover *h)
+{
+	h->has_identities = true;
+	for (unsigned i = 0; i < d->nunits; i++) {
+		const struct unit *u = d->units[i];
+		uint8_t key[16];
+
+		unit_key(u, key);
+		if (!handover_add_identity(h, key, u->uuid))
+			return false;
+	}
+	return true;
+}
+
 static void collect_port(void *arg, const char *name, uint16_t id)
 {
 	struct daemon *d = arg;
@@ -217,6 +231,9 @@ void takeover_collect(struct daemon *d)
 	if (d->handover && !collect_reservations(d, d->handover))
 		say("out of memory: the next iserd does not get all persistent "
 		    "reservations");
+	if (d->handover && !collect_identities(d, d->handover))
+		say("out of memory: the next iserd does not get all "
+		    "identities");
 }
 
 /* Sends the handover and waits for its confirmation. False: errno has the reason. */

@@ -45,6 +45,12 @@ struct handed_unit {
 	size_t len;
 };
 
+/* The identity of a store. */
+struct handed_identity {
+	uint8_t key[16]; /* unit_key */
+	uint8_t uuid[16];
+};
+
 /* The identifier of a target port (dev_port_remember). */
 struct handed_port {
 	char *name; /* from malloc */
@@ -56,7 +62,9 @@ struct handover {
 	struct handed_memory *memory;
 	struct handed_unit *units;
 	struct handed_port *ports;
-	size_t nlisteners, nmemory, nunits, nports;
+	struct handed_identity *identities;
+	size_t nlisteners, nmemory, nunits, nports, nidentities;
+	bool has_identities; /* earlier releases have none */
 	/* what the confirmation repeats: only a peer that has read all knows it */
 	char token[HANDED_TOKEN];
 	bool is_own;	  /* of this process, which begins anew */
@@ -75,6 +83,8 @@ bool handover_add_unit(struct handover *h, const uint8_t uuid[16],
 		       uint8_t *bytes, size_t len);
 
 bool handover_add_port(struct handover *h, const char *name, uint16_t id);
+bool handover_add_identity(struct handover *h, const uint8_t key[16],
+			   const uint8_t uuid[16]);
 
 /* handover_take_listener returns a listening socket for the address, which the
  * caller then owns; -1: there is none. Port 0 fits any port. */
@@ -87,6 +97,11 @@ bool handover_take_memory(struct handover *h, const char *key,
  * NULL. */
 const struct handed_unit *handover_unit(const struct handover *h,
 					const uint8_t uuid[16]);
+
+/* handover_identity returns the identity that the store had, borrowed; or NULL. h may be
+ * NULL. */
+const uint8_t *handover_identity(const struct handover *h,
+				 const uint8_t key[16]);
 
 /* handover_send writes h to the socket, as the response to the method takeover.
  * Blocks. False: the peer has gone; errno has the reason. */

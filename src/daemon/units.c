@@ -6,14 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backstore/backstore.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "daemon/cluster/gateway.h"
+#include "daemon/config/setters.h"
 #include "daemon/daemon.h"
 #include "daemon/health.h"
 #include "daemon/luns/encrypt.h"
+#include "daemon/luns/identity.h"
 #include "daemon/luns/image.h"
 #include "daemon/luns/module.h"
 #include "daemon/luns/open.h"
@@ -46,12 +48,12 @@ static struct list *file_bucket(const struct daemon *d, dev_t dev, ino_t ino)
 {
 	uint64_t h = ((uint64_t)dev * 31 + ino) * 0x9e3779b97f4a7c15u;
 
-	return &d->lookup->files[(h >> 32) % UNITS_BUCKETS];
+	return &d->stores.lookup->files[(h >> 32) % UNITS_BUCKETS];
 }
 
 static struct list *uuid_bucket(const struct daemon *d, const uint8_t uuid[16])
 {
-	return &d->lookup->uuids[get_be64(uuid + 8) % UNITS_BUCKETS];
+	return &d->stores.lookup->uuids[get_be64(uuid + 8) % UNITS_BUCKETS];
 }
 
 /* Returns the unit on this file, or NULL. */
@@ -81,14 +83,14 @@ static bool is_twice(const struct daemon *d, const uint8_t uuid[16])
 /* False: no memory. */
 static bool make_lookup(struct daemon *d)
 {
-	if (d->lookup)
+	if (d->stores.lookup)
 		return true;
-	d->lookup = malloc(sizeof(*d->lookup));
-	for (unsigned i = 0; d->lookup && i < UNITS_BUCKETS; i++) {
-		list_init(&d->lookup->files[i]);
-		list_init(&d->lookup->uuids[i]);
+	d->stores.lookup = malloc(sizeof(*d->stores.lookup));
+	for (unsigned i = 0; d->stores.lookup && i < UNITS_BUCKETS; i++) {
+		list_init(&d->stores.lookup->files[i]);
+		list_init(&d->stores.lookup->uuids[i]);
 	}
-	return d->lookup;
+	return d->stores.lookup;
 }
 
 static void add_to_lookup(struct daemon *d, struct unit *u)
@@ -99,8 +101,13 @@ static void add_to_lookup(struct daemon *d, struct unit *u)
 		list_push_back(file_bucket(d, u->dev, u->ino), &u->same_file);
 	if (!b)
 		return;
-	memcpy(u->uuid, b->uuid, 16);
 	list_push_back(uuid_bucket(d, u->uuid), &u->same_uuid);
+}
+
+static void set_file(struct unit *u, const struct stat *st)
+{
+	u->dev = S_ISBLK(st->st_mode) ? 0 : st->st_dev;
+	u->ino = S_ISBLK(st->st_mode) ? st->st_rdev : st->st_ino;
 }
 
 /* Refuses a file that is another unit already: initiators would take the units
@@ -114,8 +121,7 @@ static bool is_alone(const struct making *k)
 
 	if (u->spec->kind != LUN_FILE || stat(u->spec->store, &st))
 		return true;
-	u->dev = S_ISBLK(st.st_mode) ? 0 : st.st_dev;
-	u->ino = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_ino;
+	set_file(u, &st);
 	if (u->lun.shared || u->lun.read_only)
 		return true;
 	v = on_file(k->d, u->dev, u->ino);
@@ -132,13 +138,90 @@ static bool is_alone(const struct making *k)
 	return false;
 }
 
-/* Puts the uuid of the configuration, if there is one, in the place of that of the store. */
-static void identify(const struct making *k, uint8_t uuid[16])
+/* A given serial number decides about the NAA identifier; earlier releases took that of the
+ * path. */
+static void report_naa(const struct making *k, const uint8_t uuid[16])
+{
+	char naa[17];
+
+	if (!k->b->serial || k->b->naa.len)
+		return;
+	hex_put(naa, uuid, 8);
+	naa[0] = '3';
+	say_note(
+		"backstore %s: its NAA identifier follows from its serial number; "
+		"earlier releases reported another one, which \"naa: %s\" keeps",
+		k->u->name, naa);
+}
+
+void unit_key(const struct unit *u, uint8_t key[16])
+{
+	char text[CFG_NAME_MAX + PATH_MAX + 64];
+	int n = snprintf(text, sizeof(text), "%ju %ju %s %s", (uintmax_t)u->dev,
+			 (uintmax_t)u->ino, u->name, u->spec->store);
+
+	bs_uuid_derive(key, text, MIN((size_t)n, sizeof(text) - 1));
+}
+
+/* Without its reservations an initiator could write that is shut out. False after a
+ * message: the iserd that hands over goes on. */
+static bool can_take_over(const struct making *k)
+{
+	const struct handover *h = k->d->inherited;
+	uint8_t old[16];
+	char text[37];
+
+	if (!h || h->has_identities ||
+	    !identity_of_name(k->d->stores.identities, k->u->spec, old) ||
+	    !memcmp(old, k->u->uuid, 16) || !handover_unit(h, old))
+		return true;
+	cfg_uuid_text(old, text);
+	say("%s: has persistent reservations, which belong to the identity "
+	    "that the release before made of its name; give it \"uuid: %s\" "
+	    "for the takeover",
+	    k->b->store, text);
+	return false;
+}
+
+/* Sets the identity of the unit: uuid has that which the store itself has, and gets it.
+ * False after a message. */
+static bool identify(struct making *k, int fd, uint8_t uuid[16])
 {
 	static const uint8_t none[16];
+	const struct handover *h = k->d->inherited;
+	uint8_t key[16];
+	struct identity_query q = {
+		.spec = k->u->spec,
+		.backstore = k->u->name,
+		.is_command_line = k->m->is_command_line,
+		.fd = fd,
+		.read_only = k->u->lun.read_only,
+		.is_shared = k->u->lun.shared || k->u->lun.cluster,
+		.given = memcmp(k->b->uuid, none, 16) ? k->b->uuid : NULL,
+		.own = uuid,
+		.was_served = h && !h->has_identities,
+	};
+	struct identity id = { .is_old = false };
 
-	if (memcmp(k->b->uuid, none, 16) != 0)
-		memcpy(uuid, k->b->uuid, 16);
+	unit_key(k->u, key);
+	q.inherited = handover_identity(h, key);
+	if (!identity_find(k->d->stores.identities, &q, &id))
+		return false;
+	memcpy(uuid, id.uuid, 16);
+	memcpy(k->u->uuid, id.uuid, 16);
+	memcpy(k->u->memory.uuid, id.uuid, 16); /* for the next iserd */
+	k->u->source = id.source;
+	if (id.is_old)
+		report_naa(k, id.uuid);
+	return can_take_over(k);
+}
+
+/* Whether state is saved: the next start would not find that of an identity that nothing
+ * keeps. */
+static bool can_keep(const struct making *k)
+{
+	return k->d->state && k->u->source != IDENTITY_PROCESS &&
+	       !is_twice(k->d, k->u->uuid);
 }
 
 static bool has_backstore(const struct cfg_luns *luns, unsigned backstore)
@@ -167,37 +250,6 @@ static bool is_strict(const struct cfg_model *m, unsigned backstore)
 }
 
 /* ---- the unit in the device server ---- */
-
-/* The name of this machine, or of the container; always ended. */
-static void name_machine(char *out, size_t size)
-{
-	size_t n = io_read_text("/etc/machine-id", out, size - 1);
-
-	out[n] = '\0';
-	if (!n)
-		gethostname(out, size - 1);
-	out[size - 1] = '\0';
-}
-
-/* The identity of a drive does not depend on its medium. With a configuration file
- * it is that of the backstore: targets come and go. */
-static void name_drive(const struct making *k, struct dev_lu_config *cfg)
-{
-	const struct cfg_model *m = k->m;
-	const char *config = k->d->model->options.start.config;
-	char key[PATH_MAX + 600], machine[256];
-	int n;
-
-	name_machine(machine, sizeof(machine));
-	if (m->is_command_line)
-		n = snprintf(key, sizeof(key), "%s cd %u",
-			     m->targets.n ? m->targets.v[0].name : "",
-			     cfg->lun);
-	else
-		n = snprintf(key, sizeof(key), "%s %.*s cd %.200s", machine,
-			     PATH_MAX - 1, config ? config : "", k->u->name);
-	bs_uuid_derive(cfg->uuid, key, (size_t)n);
-}
 
 /* Puts the reservations in force that the iserd before this one has handed
  * over. False after a message. */
@@ -270,10 +322,8 @@ static bool add_lu(struct making *k, enum dev_type type, struct bs *b,
 	cfg.keeps = keeps || k->u->member;
 	cfg.clustered = k->u->member;
 	cfg.removable |= type == DEV_CD;
-	if (type == DEV_CD) {
-		name_drive(k, &cfg);
-		identify(k, cfg.uuid);
-	}
+	if (type == DEV_CD) /* that of the drive, whatever its medium */
+		memcpy(cfg.uuid, k->u->uuid, 16);
 	err = dev_lu_add(k->d->server, &cfg, b);
 	if (!err)
 		return take_lu(k, keeps);
@@ -291,8 +341,11 @@ static bool add_scsi(struct making *k)
 
 	if (!p)
 		return false;
-	identify(k, p->uuid);
-	cfg.keeps = k->d->state && !is_twice(k->d, p->uuid);
+	if (!identify(k, -1, p->uuid)) {
+		p->ops->close(p);
+		return false;
+	}
+	cfg.keeps = can_keep(k);
 	err = dev_lu_add_pass(k->d->server, &cfg, p);
 	if (!err)
 		return take_lu(k, cfg.keeps);
@@ -314,6 +367,8 @@ static bool add_store(struct making *k)
 {
 	const struct lun_spec *spec = k->u->spec;
 	struct bs *b = NULL;
+	uint8_t drive[16] = { 0 };
+	struct stat st;
 	/* worker 0 must not wait while it serves */
 	bool may_wait = k->d->phase == DAEMON_STARTING;
 	bool outlives = spec->kind == LUN_FILE || lun_is_module(spec->kind);
@@ -328,13 +383,20 @@ static bool add_store(struct making *k)
 			b = protection_open(&k->o, spec, b, k->d->loops);
 		if (!b)
 			return false;
-		identify(k, b->uuid);
+	}
+	/* the file that was opened: the name may be that of another one since */
+	if (k->u->ino && b->fd && !fstat(*b->fd, &st))
+		set_file(k->u, &st);
+	if (!identify(k, b && b->fd ? *b->fd : -1, b ? b->uuid : drive)) {
+		if (b)
+			bs_close(b);
+		return false;
 	}
 	if (k->u->lun.cluster && !add_member(k, b))
 		return false;
 	/* the state of memory and of CDs is not persisted */
 	return add_lu(k, spec->kind == LUN_CD ? DEV_CD : DEV_DISK, b,
-		      k->d->state && outlives && !is_twice(k->d, b->uuid));
+		      outlives && can_keep(k));
 }
 
 /* ---- units ---- */
@@ -432,6 +494,21 @@ struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
 		cfg_error(e, h->node ? h->node->at : (struct cfg_place){ 0 },
 			  "backstore %.80s: %s", h->name, why.text);
 	return u;
+}
+
+const char *unit_reopened(const struct unit *u, struct bs *b)
+{
+	struct unit now = { .dev = u->dev, .ino = u->ino };
+	struct stat st;
+
+	if (u->source == IDENTITY_IMAGE && memcmp(b->uuid, u->uuid, 16) != 0)
+		return "is another image than before";
+	if (u->ino && b->fd && !fstat(*b->fd, &st))
+		set_file(&now, &st);
+	if (now.dev != u->dev || now.ino != u->ino)
+		return "is another file than before";
+	memcpy(b->uuid, u->uuid, 16);
+	return NULL;
 }
 
 void unit_detach(struct daemon *d, struct unit *u)

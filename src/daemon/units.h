@@ -32,6 +32,7 @@ struct unit {
 	dev_t dev;
 	ino_t ino;
 	uint8_t uuid[16]; /* of the backstore as it was opened */
+	unsigned source;  /* of uuid: enum identity_source */
 	struct list same_file, same_uuid; /* of daemon.lookup */
 	/* of a ram: LUN; fd, which the backstore owns, is -1 for others */
 	struct lun_memory memory;
@@ -52,6 +53,12 @@ struct unit {
 struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
 		       unsigned backstore, uint16_t number,
 		       struct cfg_errors *e);
+/* unit_key makes the key of the identity of the unit in a handover, of the name of the
+ * backstore, the text of the store and the file. */
+void unit_key(const struct unit *u, uint8_t key[16]);
+/* unit_reopened gives the identity of the unit to a backstore that was opened anew for it.
+ * Returns NULL, or why it must not be used. */
+const char *unit_reopened(const struct unit *u, struct bs *b);
 /* unit_detach removes the unit from d->units; the caller owns it. */
 void unit_detach(struct daemon *d, struct unit *u);
 /* unit_free frees the unit, whose dev_lu the device has freed; NULL has no

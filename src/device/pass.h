@@ -84,8 +84,9 @@ struct pass {
 	uint32_t block_size;   /* 0: no blocks, or unknown; atomic */
 	uint32_t max_transfer; /* bytes of one command */
 	unsigned timeout;      /* seconds; of most commands */
-	uint8_t uuid[16];      /* the same at each open of the device */
-	char name[256];	       /* the path of the device */
+	uint8_t uuid[16]; /* the same at each open of the device; zeros: the
+				* device has no name */
+	char name[256];	  /* the path of the device */
 };
 
 #endif

@@ -218,8 +218,8 @@ class Restarts(Folder):
         return Daemon(*more, *self.args)
 
     def files(self):
-        """Returns the state files."""
-        return glob.glob(self.state + "/*")
+        """Returns the state files of units."""
+        return glob.glob(self.state + "/*.*")
 
 
 def _serve(args):

@@ -68,17 +68,17 @@ class Cd(Folder):
                         "-device", device + ",drive=x,bootindex=1"))
 
     def test_identity(self):
-        """With a configuration file the drive is that of its backstore: not of its medium,
-        and not of the targets that show it."""
+        """With --state the drive is that of its backstore: not of its medium, and not of the
+        targets that show it."""
         found = []
         for store, targets in (("cd:" + self.one, "{%sb: {%s}}"), ("cd:" + self.two, "{%sa: {%s}, %sb: {%s}}")):
             names = targets.count("{%s}")
             text = targets % ((IQN, "portal-groups: p, auth-group: any, luns: {0: dvd, 1: other}") * names)
             path = self.path("iserd.yaml")
             with open(path, "w") as f:
-                f.write("version: 1\ndaemon: {io: %s}\nportal-groups: {p: {listen: 127.0.0.1:0}}\n"
+                f.write("version: 1\ndaemon: {io: %s, state: %s}\nportal-groups: {p: {listen: 127.0.0.1:0}}\n"
                         "backstores: {dvd: {store: '%s'}, other: {store: 'cd:%s'}}\ntargets: %s\n" % (
-                            io(), store, self.one, text))
+                            io(), self.path("state"), store, self.one, text))
             with Configured(path, 2 * names) as d:
                 found.append([json.loads(run([ISER, "info", "--json", d.url_of("b", lun)]).text)["serial"]
                               for lun in (0, 1)])

@@ -210,7 +210,7 @@ class Aptpl(Restarts):
         if os.geteuid():
             self.skipTest("needs root for a file system of its own")
         os.mkdir(self.state)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=3,mode=0700",
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k,nr_inodes=4,mode=0700",
                         "tmpfs", self.state], check=True)
         try:
             with self.start() as d:

@@ -153,8 +153,6 @@ static struct bsnbd *new_store(const struct bs_module_config *cfg)
 	n->say = cfg->say;
 	n->bs.failures[0] = &n->bs.own_failures;
 	bs_set_name(&n->bs, cfg->name);
-	/* NBD has no identity of an export: its address has to do */
-	bs_uuid_derive(n->bs.uuid, cfg->name, strlen(cfg->name));
 	return n;
 }
 

@@ -3,7 +3,6 @@
  * messages. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <linux/stat.h>
@@ -352,23 +351,6 @@ static void find_caps(struct opening *o)
 		b->caps |= BS_CAP_RESIZE;
 }
 
-/* ---- names ---- */
-
-/* Derive the UUID from machine and path: files of the same name on two machines
- * must not look like two paths to one disk. */
-static void set_name(struct opening *o)
-{
-	char key[64 + PATH_MAX] = "";
-	char real[PATH_MAX];
-	size_t len = io_read_text("/etc/machine-id", key, 64);
-
-	if (!realpath(o->cfg->path, real))
-		snprintf(real, sizeof(real), "%s", o->cfg->path);
-	memcpy(key + len, real, strlen(real));
-	bs_uuid_derive(o->file->bs.uuid, key, len + strlen(real));
-	bs_set_name(&o->file->bs, o->cfg->path);
-}
-
 /* ---- open ---- */
 
 static int copy_loops(struct opening *o)
@@ -413,7 +395,7 @@ static int open_all(struct opening *o)
 	if (err)
 		return err;
 	find_caps(o);
-	set_name(o);
+	bs_set_name(&o->file->bs, o->cfg->path);
 	return copy_loops(o);
 }
 

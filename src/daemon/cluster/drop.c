@@ -137,6 +137,22 @@ static int64_t open_backstore(struct io_file_op *op)
 	return 0;
 }
 
+/* The record is that of the store before. */
+static bool is_same_store(struct drop *x)
+{
+	const char *wrong = unit_reopened(x->m->unit, x->bs);
+
+	if (!wrong)
+		return true;
+	snprintf(x->why, sizeof(x->why),
+		 "%s: %s; give this gateway the one that it had", x->bs->name,
+		 wrong);
+	if (x->store)
+		x->store->ops->close(x->store);
+	x->store = NULL;
+	return false;
+}
+
 /* If iserd ends meanwhile, what was opened ends with it. */
 static void opened(struct io_file_op *op, int64_t result)
 {
@@ -146,7 +162,7 @@ static void opened(struct io_file_op *op, int64_t result)
 	x->is_opening = false;
 	if (is_over(x))
 		return;
-	if (x->bs && !lun_is_module(x->spec->kind))
+	if (x->bs && is_same_store(x) && !lun_is_module(x->spec->kind))
 		x->store = member_store(x->m, x->bs, x->why, sizeof(x->why));
 	if (x->store) {
 		replace(x);

@@ -62,14 +62,19 @@ static bool is_uuid_form(const char *text)
 			     text[18] == '-' && text[23] == '-');
 }
 
+bool cfg_uuid_parse(const char *text, uint8_t uuid[16])
+{
+	text = without(text, "urn:uuid:");
+	return is_uuid_form(text) && read_digits(text, '-', uuid, 16) == 16 &&
+	       !is_zero(uuid, 16);
+}
+
 enum opt_end cfg_set_uuid(void *into, const char *arg, char why[OPT_WHY])
 {
 	struct cfg_backstore *b = into;
 	uint8_t uuid[16];
 
-	arg = without(arg, "urn:uuid:");
-	if (!is_uuid_form(arg) || read_digits(arg, '-', uuid, 16) != 16 ||
-	    is_zero(uuid, 16))
+	if (!cfg_uuid_parse(arg, uuid))
 		return refuse(why, "not a UUID; give one like "
 				   "f81d4fae-7dec-41d0-a765-00a0c91e6bf6, for "
 				   "example from uuidgen");

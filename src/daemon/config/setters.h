@@ -43,6 +43,9 @@ opt_setter cfg_set_uuid, cfg_set_naa, cfg_set_eui;
 void cfg_get_uuid(const void *from, char *out, size_t size);
 void cfg_get_naa(const void *from, char *out, size_t size);
 void cfg_get_eui(const void *from, char *out, size_t size);
+/* cfg_uuid_parse reads a UUID in that form, or as 32 digits. False: another form, or
+ * all zero. */
+bool cfg_uuid_parse(const char *text, uint8_t uuid[16]);
 /* cfg_uuid_text writes a UUID in the form of RFC 9562 §4, with a NUL. */
 void cfg_uuid_text(const uint8_t uuid[16], char out[37]);
 

@@ -269,16 +269,6 @@ static struct bs *cd_open(const struct options *o, const char *path,
 	return b;
 }
 
-/* Gives memory a random identity: initiators must not take two ram: LUNs of one
- * size, on one machine or on two, for two paths to one disk. */
-static void new_identity(struct bs *b)
-{
-	uint8_t key[16];
-
-	io_random(NULL, key, sizeof(key));
-	bs_uuid_derive(b->uuid, key, sizeof(key));
-}
-
 /* Opens a ram: LUN with the memory and the identity of an earlier process, if *m
  * has those and the size is the same. */
 static struct bs *ram_store(const struct options *o, const struct lun_spec *s,
@@ -297,12 +287,11 @@ static struct bs *ram_store(const struct options *o, const struct lun_spec *s,
 		m->fd = -1;
 	m->size = size;
 	b = ram_open(s->store, m, block, o->lun.sendfile);
+	/* new memory has no identity yet (identity.h) */
 	if (b && is_old)
 		memcpy(b->uuid, m->uuid, sizeof(m->uuid));
 	else if (b)
-		new_identity(b);
-	if (b)
-		memcpy(m->uuid, b->uuid, sizeof(m->uuid));
+		memset(b->uuid, 0, sizeof(b->uuid));
 	return b;
 }
 
@@ -311,7 +300,6 @@ static struct bs *store_open(const struct options *o, const struct lun_spec *s,
 			     struct io_loop *const *loops)
 {
 	uint32_t block = o->lun.block_size ? o->lun.block_size : 512;
-	struct bs *b;
 	uint64_t size;
 
 	if (s->kind == LUN_CD)
@@ -324,10 +312,7 @@ static struct bs *store_open(const struct options *o, const struct lun_spec *s,
 		return NULL;
 	if (s->kind == LUN_RAM)
 		return ram_store(o, s, m, size, block);
-	b = null_open(s->store, size, block);
-	if (b)
-		new_identity(b);
-	return b;
+	return null_open(s->store, size, block);
 }
 
 struct bs *lun_open(const struct options *o, const struct lun_spec *s,

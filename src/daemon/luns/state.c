@@ -22,7 +22,6 @@
 #include "daemon/say.h"
 
 #define FILE_MAX (256u << 10)
-#define NAME_LEN 48
 
 static const struct {
 	const char *suffix, *what, *without;
@@ -45,16 +44,20 @@ struct state {
 	/* the save in progress */
 	struct io_file_op op;
 	struct dev_save *save;
-	char name[NAME_LEN], temp[NAME_LEN];
+	char name[STATE_NAME], temp[STATE_NAME];
 };
 
-static void name_of(const struct dev_lu *lu, const char *suffix,
-		    char out[NAME_LEN])
+static void name_file(const uint8_t uuid[16], const char *suffix,
+		      char out[STATE_NAME])
 {
-	const struct bs *b = dev_lu_backstore(lu);
+	hex_put(out, uuid, 16);
+	snprintf(out + 32, STATE_NAME - 32, ".%s", suffix);
+}
 
-	hex_put(out, b->uuid, 16);
-	snprintf(out + 32, NAME_LEN - 32, ".%s", suffix);
+static void name_of(const struct dev_lu *lu, const char *suffix,
+		    char out[STATE_NAME])
+{
+	name_file(dev_lu_backstore(lu)->uuid, suffix, out);
 }
 
 /* ---- open, close ---- */
@@ -208,7 +211,7 @@ static bool restore_unit(const struct state *s, struct dev_lu *lu,
 static bool load_kind(struct state *s, struct dev_lu *lu, enum dev_kept kind)
 {
 	uint8_t *data = malloc(FILE_MAX);
-	char name[NAME_LEN];
+	char name[STATE_NAME];
 	bool ok = false;
 	ssize_t n = -1;
 	int fd;
@@ -306,6 +309,17 @@ const char *state_path(const struct state *s)
 	return s->path;
 }
 
+bool state_has_unit(const struct state *s, const uint8_t uuid[16],
+		    char name[STATE_NAME])
+{
+	for (unsigned i = 0; i < DEV_KEPT_KINDS; i++) {
+		name_file(uuid, kinds[i].suffix, name);
+		if (!faccessat(s->dir, name, F_OK, AT_SYMLINK_NOFOLLOW))
+			return true;
+	}
+	return false;
+}
+
 /* Reads at most max bytes. Returns 0, or -Exxx. */
 static int read_file(const struct state *s, const char *name, size_t max,
 		     char **text, size_t *len)
@@ -348,6 +362,14 @@ void state_record_damaged(const struct state *s, const struct state_record *r)
 
 static const uint8_t no_owner[16];
 
+/* The last character of a type is the version; each version has the same header. */
+static bool is_later(const struct state_record *r, const char *file, size_t len)
+{
+	return len >= RECORD_HEADER_LEN && !memcmp(file, r->type, 7) &&
+	       file[7] > r->type[7] &&
+	       !record_header_check((const uint8_t *)file, len, file, no_owner);
+}
+
 /* Finds the text in a file of len bytes. Returns 0, or the error. */
 static int find_text(const struct state_record *r, const char *file, size_t len,
 		     size_t *at)
@@ -382,7 +404,12 @@ bool state_record_read(const struct state *s, const struct state_record *r,
 	}
 	err = find_text(r, file, len, &at);
 	if (err) {
-		report_record(s, r, err);
+		if (is_later(r, file, len))
+			say("%s/%s: was written by a later version of iserd; "
+			    "use that version, or remove the file: %s",
+			    s->path, r->name, r->without);
+		else
+			report_record(s, r, err);
 		free(file);
 		return false;
 	}

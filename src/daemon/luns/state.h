@@ -14,6 +14,8 @@
 
 struct state;
 
+#define STATE_NAME 48 /* bytes of the name of a file */
+
 /* state_open: makes path a directory of the user that iserd will run as if it
  * is none, and keeps others from it. loop: worker 0's. may_lose: units whose
  * reservations are damaged start without knowing them. NULL after a message. */
@@ -31,6 +33,11 @@ bool state_load(struct state *s, struct dev_lu *lu);
 void state_save(struct state *s, struct dev_save *save);
 /* state_path returns the directory as the option has it. */
 const char *state_path(const struct state *s);
+/* state_has_unit returns whether there is a file of the store with this UUID; name gets the
+ * name of one. */
+bool state_has_unit(const struct state *s, const uint8_t uuid[16],
+		    char name[STATE_NAME]);
+
 /* A state file that is not of one unit: a header (base/record_header.h), then a text. */
 struct state_record {
 	const char *name; /* of the file */

@@ -6,6 +6,8 @@
 #include "base/hex.h"
 #include "daemon/config/luns.h"
 #include "daemon/config/model.h"
+#include "daemon/config/setters.h"
+#include "daemon/luns/identity.h"
 #include "daemon/rpc/status.h"
 #include "daemon/units.h"
 
@@ -63,14 +65,20 @@ static void add_id(json_t *j, const char *key, const struct dev_id *id)
 		json_object_set_new(j, key, json_string(text));
 }
 
-/* By what initiators know the unit. */
-static void add_names(json_t *j, const struct dev_lu *lu, bool is_scsi)
+/* By what initiators know the unit, and by what iserd knows the store. */
+static void add_names(json_t *j, const struct unit *u)
 {
 	struct dev_names names;
+	char uuid[37];
 
-	dev_lu_names(lu, &names);
+	cfg_uuid_text(u->uuid, uuid);
+	json_object_set_new(j, "uuid", json_string(uuid));
+	json_object_set_new(j, "uuid_from",
+			    json_string(identity_source_name(
+				    (enum identity_source)u->source)));
+	dev_lu_names(u->lu, &names);
 	json_object_set_new(j, "serial", status_shown(names.serial));
-	if (is_scsi) /* the names of the device */
+	if (u->spec->kind == LUN_SCSI) /* the names of the device */
 		return;
 	add_id(j, "naa", &names.naa);
 	add_id(j, "eui", &names.eui);
@@ -92,7 +100,7 @@ static json_t *status_unit(const struct unit *u, const json_t *places)
 		      b ? (int)b->block_size : 2048, "read_only", (int)ro,
 		      "write_cache", (int)(!ro && dev_lu_write_cache(lu)));
 
-	add_names(j, lu, u->spec->kind == LUN_SCSI);
+	add_names(j, u);
 	json_object_set_new(j, "thin",
 			    json_boolean(b && b->caps & BS_CAP_UNMAP));
 	if (!ro)

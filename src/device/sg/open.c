@@ -308,26 +308,14 @@ static size_t unit_name(const struct sg_device *d, uint8_t key[256])
 	return 0;
 }
 
-/* path_name makes a key from the machine ID and the path, for a device without a
- * designator. */
-static size_t path_name(const struct opening *o, uint8_t key[256])
-{
-	size_t len = io_read_text("/etc/machine-id", key, 32);
-	size_t path = MIN(strlen(o->cfg->path), (size_t)256 - 32);
-
-	memcpy(key + len, o->cfg->path, path);
-	return len + path;
-}
-
 static void name(struct opening *o)
 {
 	struct pass *p = &o->dev->pass;
 	uint8_t key[256];
 	size_t len = unit_name(o->dev, key);
 
-	if (!len)
-		len = path_name(o, key);
-	bs_uuid_derive(p->uuid, key, len);
+	if (len)
+		bs_uuid_derive(p->uuid, key, len);
 	snprintf(p->name, sizeof(p->name), "%s", o->cfg->path);
 }
 

@@ -693,32 +693,6 @@ static void test_read_only_writes_nothing(void **state)
 	unlink(path);
 }
 
-static void test_uuid_is_the_paths(void **state)
-{
-	struct bs *a, *b;
-	uint8_t uuid[16];
-	char first[sizeof(path)], other[sizeof(path) + 2];
-
-	(void)state;
-	temp(".", SIZE);
-	strcpy(first, path);
-	a = open_mode(false);
-	memcpy(uuid, a->uuid, 16);
-	bs_close(a);
-	snprintf(other, sizeof(other), "./%s",
-		 path); /* the same way in another form */
-	memcpy(path, other, sizeof(path));
-	a = open_mode(false);
-	assert_memory_equal(a->uuid, uuid, 16);
-	bs_close(a);
-	unlink(first);
-	temp(".", SIZE);
-	b = open_mode(false);
-	assert_memory_not_equal(b->uuid, uuid, 16);
-	bs_close(b);
-	unlink(path);
-}
-
 /* A read of what the page cache holds ends within submit, without a helper
  * thread; a read of the same blocks by O_DIRECT, where it works, does not. */
 #define WRITES 200
@@ -812,7 +786,6 @@ int main(void)
 		cmocka_unit_test(test_open_locks),
 		cmocka_unit_test(test_only_its_owner_resizes_a_file),
 		cmocka_unit_test(test_read_only_writes_nothing),
-		cmocka_unit_test(test_uuid_is_the_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,7 @@ static struct handover *sample(unsigned nlisteners)
 	assert_true(handover_add_port(h, "iqn.x:\"y\",t,0x0001", 65535));
 	memcpy(bytes, "\x00\xa5\xff", 3);
 	assert_true(handover_add_unit(h, uuid, bytes, 3));
+	assert_true(handover_add_identity(h, (const uint8_t[16]){ 5 }, uuid));
 	return h;
 }
 
@@ -132,6 +133,10 @@ static void test_all_arrives(void **state)
 	assert_memory_equal(m.uuid, "\x01\x02\xff", 3);
 	close(m.fd);
 	assert_false(handover_take_memory(got, "disk \"1\"", &m));
+	assert_true(got->has_identities);
+	assert_int_equal(handover_identity(got, (const uint8_t[16]){ 5 })[0],
+			 9);
+	assert_null(handover_identity(got, uuid));
 	assert_int_equal(got->nports, 1);
 	assert_string_equal(got->ports[0].name, "iqn.x:\"y\",t,0x0001");
 	assert_int_equal(got->ports[0].id, 65535);
@@ -194,7 +199,7 @@ static void test_bad_answers(void **state)
 {
 #define M \
  "{\"key\":\"a\",\"size\":1,\"uuid\":\"00112233445566778899aabbccddeeff\"}"
-#define OK "{\"result\":{\"handover\":1,"
+#define OK "{\"result\":{\"handover\":4,\"token\":\"x\","
 	static const char *const other[] = {
 		"\n",
 		"garbage\n",
@@ -216,6 +221,8 @@ static void test_bad_answers(void **state)
 		"\"listeners\":0,\"memory\":[" M "," M
 		"],\"units\":[{\"uuid\":\"00112233445566778899aabbccddeeff\","
 		"\"reservations\":\"0x\"}]}}\n",
+		OK "\"listeners\":0,\"memory\":[" M "," M
+		   "],\"identities\":[{\"key\":\"00\"}]}}\n",
 	};
 	char why[256];
 
@@ -228,6 +235,27 @@ static void test_bad_answers(void **state)
 	assert_string_equal(why, "not now");
 	refused("{\"result\":", why);
 	assert_non_null(strstr(why, "without handing over"));
+}
+
+/* Without identities: those of its files were made of their paths. */
+static void test_earlier_release(void **state)
+{
+	static const char text[] =
+		"{\"result\":{\"handover\":3,\"token\":\"x\","
+		"\"listeners\":0,\"memory\":[]}}\n";
+	struct handover *h;
+	char why[256];
+	int s[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+	assert_int_equal(write(s[0], text, strlen(text)), strlen(text));
+	h = handover_receive(s[1], why, sizeof(why));
+	assert_non_null(h);
+	assert_false(h->has_identities);
+	handover_free(h);
+	close(s[0]);
+	close(s[1]);
 }
 
 /* ---- the confirmation ---- */
@@ -399,6 +427,7 @@ int main(void)
 		cmocka_unit_test(test_refuse),
 		cmocka_unit_test(test_nothing_is_inherited),
 		cmocka_unit_test(test_bad_answers),
+		cmocka_unit_test(test_earlier_release),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,15 +78,20 @@ static void expect(const char *want)
 	free(text);
 }
 
-static void expect_damaged(void)
+static void expect_refused(const char *why)
 {
 	char *text;
 
 	said[0] = '\0';
 	assert_false(state_record_read(s, &record, &text));
 	assert_null(text);
-	assert_non_null(strstr(said, "/r: damaged: "));
+	assert_non_null(strstr(said, why));
 	assert_non_null(strstr(said, record.without));
+}
+
+static void expect_damaged(void)
+{
+	expect_refused("/r: damaged: ");
 }
 
 static void test_round_trip(void **state)
@@ -127,7 +132,10 @@ static void test_every_damage_is_found(void **state)
 		memcpy(bad, good, n);
 		bad[i / 8] ^= (char)(1 << i % 8);
 		put(bad, n);
-		expect_damaged();
+		if (bad[7] > record.type[7]) /* looks like a later version */
+			expect_refused("/r: was written by a later version");
+		else
+			expect_damaged();
 	}
 	for (size_t i = 0; i < n; i++) {
 		put(good, i);
