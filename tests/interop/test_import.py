@@ -434,7 +434,7 @@ class CommandLine(Folder):
 
     def test_patterns_are_bounded(self):
         """A pattern that would look at all files, or at very many names, ends."""
-        for pattern, why in (("/proc/*/*/*/*/*/*/*", "looks at too many files"), ("/" + "{a,b}" * 30, "too many braces"),
+        for pattern, why in (("/proc" + "/*?" * 7, "looks at too many files"), ("/" + "{a,b}" * 30, "too many braces"),
                              ("/{%s}" % ("," * 5000), "too many braces")):
             _, err = run_import(self.write("f", "include %s\n" % pattern), status=1)
             self.assertIn(why, err)

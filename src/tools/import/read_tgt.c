@@ -152,7 +152,7 @@ static bool take_tag(struct reader *r, unsigned line, char *s)
 		split_word(&name);
 		return close_block(r, line, name);
 	}
-	if (len > 1 && name[len - 1] == '/' && !strchr(name, '"')) {
+	if (len > 1 && name[len - 1] == '/') {
 		name[len - 1] = '\0'; /* <NAME VALUE/> is an empty block */
 		if (!open_block(r, line, name))
 			return false;
@@ -190,8 +190,10 @@ static bool take_directive(struct reader *r, unsigned line, char *s)
 	return true;
 }
 
-/* A line without comments and blanks around it. */
-static bool take_line(struct reader *r, unsigned line, char *s)
+/* A line without comments and blanks around it. Config::General sees no include in
+ * one that was continued. */
+static bool take_line(struct reader *r, unsigned line, char *s,
+		      bool is_continued)
 {
 	struct tree_input *in = r->include.in;
 	char *pattern;
@@ -200,7 +202,7 @@ static bool take_line(struct reader *r, unsigned line, char *s)
 		return tree_fail(in, line,
 				 "not UTF-8 text; convert the file, for "
 				 "example by iconv -f latin1 -t utf8");
-	pattern = include_pattern(s);
+	pattern = is_continued ? NULL : include_pattern(s);
 	if (pattern)
 		return tree_include(&r->include, line, pattern, true);
 	if (s[0] == '<' && s[strlen(s) - 1] == '>' && s[1] != '>')
@@ -238,25 +240,46 @@ static char *trim(char *s)
 	return s;
 }
 
-/* Returns whether the line belongs to a comment of several lines. */
-static bool in_comment(struct lines *l, const char *s)
+/* Returns the last end of a comment in s, or NULL. */
+static char *last_comment_end(char *s)
 {
-	const char *end = strstr(s, "*/");
+	char *last = NULL;
 
-	s += strspn(s, " \t");
-	if (!l->in_comment && strncmp(s, "/*", 2) != 0)
-		return false;
-	l->in_comment = !end;
-	return true;
+	for (char *p = strstr(s, "*/"); p; p = strstr(p + 1, "*/"))
+		last = p;
+	return last;
+}
+
+/* Removes comments between slash and asterisk, which Config::General knows line by
+ * line: one within a line, with the blanks around it; one that begins a line. What
+ * follows an end is read. Returns whether the line is part of a comment. */
+static bool cut_comments(struct lines *l, char *s)
+{
+	static const char blanks[] = " \t\r";
+	char *begin = strstr(s, "/*"), *end = last_comment_end(s);
+
+	if (begin && end && end >= begin + 2) {
+		end += 2 + strspn(end + 2, blanks);
+		while (begin > s && strchr(blanks, begin[-1]))
+			begin--;
+		memmove(begin, end, strlen(end) + 1);
+	} else if (begin == s + strspn(s, blanks)) {
+		l->in_comment = !end || end[2 + strspn(end + 2, blanks)];
+	} else if (end) {
+		l->in_comment = false;
+		memmove(s, end + 2, strlen(end + 2) + 1);
+	}
+	return l->in_comment;
 }
 
 /* One line of the file, as it is there. */
 static bool raw_line(struct reader *r, struct lines *l, char *s)
 {
 	struct tree_input *in = r->include.in;
+	bool is_continued;
 	size_t len;
 
-	if (in_comment(l, s))
+	if (cut_comments(l, s))
 		return true;
 	cut_comment(s);
 	len = strlen(s);
@@ -269,6 +292,7 @@ static bool raw_line(struct reader *r, struct lines *l, char *s)
 				 "a continued line has more than %d bytes; "
 				 "divide it",
 				 LONG_LINE);
+	is_continued = l->begun && *l->begun;
 	if (l->begun)
 		s = pool_format(in->pool, "%s%s", l->begun,
 				s + strspn(s, " \t"));
@@ -280,7 +304,7 @@ static bool raw_line(struct reader *r, struct lines *l, char *s)
 		return true;
 	}
 	s = trim(s);
-	return !*s || take_line(r, l->begun_line, s);
+	return !*s || take_line(r, l->begun_line, s, is_continued);
 }
 
 static bool read_lines(struct reader *r, const char *text, size_t len)

@@ -22,6 +22,36 @@ static void test_tgt_comments_and_blanks(void **state)
 	expect("tgt", TGT("backing-store /a\\#b\n"), "{store: \"/a#b\"}", NULL);
 }
 
+/* As Config::General 2.65, by which tgt-admin reads: a rule beside or after a comment
+ * counts, one inside does not. */
+static void test_tgt_comments_between_rules(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       TGT("backing-store /a\n/* c */ incominguser u secretpass12\n"),
+	       "- {user: u,", "auth-group: disk\n", NULL);
+	expect("tgt",
+	       TGT("backing-store /a/* c */\n/* c\n d */ initiator-address "
+		   "192.0.2.1\n"),
+	       "{store: /a}", "addresses: [\"192.0.2.1\"]", NULL);
+	/* a comment within a line of a comment does not end it */
+	expect("tgt",
+	       TGT("/*\nbacking-store /x\n/* c */\nbacking-store /y\n*/\n"
+		   "backing-store /a\nx */ backing-store /b\n"),
+	       "luns: {1: a, 2: b}", NULL);
+	expect("tgt", TGT("backing-store /a/*.b\nbacking-store /c\n"),
+	       "{store: \"/a/*.b\"}", "{store: /c}", NULL);
+	expect("tgt", TGT("/*/\nbacking-store /a\n/*/ c\nx\n*/\n"),
+	       ": /*/: not carried over", "luns: {1: a}", NULL);
+	expect("tgt", TGT("<backing-store \"/with blank\"/>\n"),
+	       "{store: \"/with blank\"}", NULL);
+	/* no include in a continued line */
+	included = "incominguser u secretpass12\n";
+	expect("tgt", TGT("backing-store /a\ninclude \\\n x\n"),
+	       "F:3: " IQN ": include: not carried over", "auth-group: any",
+	       NULL);
+}
+
 static void test_tgt_quotes_and_equals(void **state)
 {
 	(void)state;
@@ -640,6 +670,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tgt_comments_and_blanks),
+		cmocka_unit_test(test_tgt_comments_between_rules),
 		cmocka_unit_test(test_tgt_quotes_and_equals),
 		cmocka_unit_test(test_tgt_continued_line),
 		cmocka_unit_test(test_tgt_continued_too_long),
