@@ -254,7 +254,7 @@ static const char *fill_model(struct import_model *m, const struct command *c,
 			import_tgt(m, t);
 		break;
 	case FORMAT_LIO:
-		t = tree_read_json(&in);
+		t = tree_read_lio(&in);
 		if (t)
 			import_lio(m, t);
 		break;

@@ -89,6 +89,9 @@ void *tree_fail(struct tree_input *in, unsigned line, const char *format, ...)
 struct tree *tree_read_tgt(struct tree_input *in, tree_opener *open);
 /* tree_read_json reads JSON (RFC 8259). Returns NULL after an error. */
 struct tree *tree_read_json(struct tree_input *in);
+/* tree_read_lio reads saveconfig.json of LIO: JSON with lists where rtslib has them.
+ * Returns NULL after an error. */
+struct tree *tree_read_lio(struct tree_input *in);
 /* tree_read_ucl reads UCL, the format of libucl: a superset of JSON with
  * "key = value", sections and comments. Macros other than .include and
  * .try_include are refused. Returns NULL after an error. */

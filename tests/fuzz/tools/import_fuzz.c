@@ -31,7 +31,7 @@ static struct tree *read_tree(struct tree_input *in, uint8_t format)
 	case 0:
 		return tree_read_tgt(in, open_block);
 	case 1:
-		return tree_read_json(in);
+		return tree_read_lio(in);
 	case 2:
 		return tree_read_ucl(in, open_block);
 	default:

@@ -57,7 +57,7 @@ static inline void import_bytes(struct result *r, const char *format,
 	if (!strcmp(format, "tgt"))
 		t = tree_read_tgt(&in, open_included);
 	else if (!strcmp(format, "lio"))
-		t = tree_read_json(&in);
+		t = tree_read_lio(&in);
 	else
 		t = tree_ctl_is_ucl(text, len)
 			    ? tree_read_ucl(&in, open_included)

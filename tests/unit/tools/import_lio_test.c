@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* import_lio_test.c: iserctl import of JSON and saveconfig.json, construct by construct. */
+#include "base/bytes.h"
 #include "import_fixture.h"
 
 /* ---- JSON and UCL ---- */
@@ -28,6 +29,33 @@ static void test_json_errors(void **state)
 	/* RFC 8259 section 4: LIO uses the last, other software the first */
 	expect_error("lio", "{\"a\":1,\n\"a\":0}", "F:2: \"a\" is there twice");
 	expect_bytes_error("lio", "{\0}", 3, "F:1: a NUL character");
+}
+
+/* A rule in another place than a list would be none. */
+static void test_lio_lists(void **state)
+{
+	static const char *const lists[] = {
+		"fabric_modules", "luns",    "mapped_luns", "node_acls",
+		"portals",	  "targets", "tpgs",	    "storage_objects",
+		"alua_tpgs",
+	};
+	char text[128], error[128];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		snprintf(text, sizeof(text), "{\"a\":[{\n\"%s\":{}}]}",
+			 lists[i]);
+		snprintf(error, sizeof(error), "F:2: %s: not a list", lists[i]);
+		expect_error("lio", text, error);
+		snprintf(text, sizeof(text), "{\"%s\":[\n1]}", lists[i]);
+		snprintf(error, sizeof(error), "F:2: %s: an element", lists[i]);
+		expect_error("lio", text, error);
+	}
+	expect_error("lio", "{\"attributes\":[]}",
+		     "F:1: attributes: not an object");
+	expect_error("lio", "{\"parameters\":1}",
+		     "F:1: parameters: not an object");
+	expect("lio", "{\"targets\":null}", "targets: {}", NULL);
 }
 
 static void test_json_depth(void **state)
@@ -534,11 +562,9 @@ static void test_lio_rules_of_tpgs(void **state)
 static void test_lio_clumsy(void **state)
 {
 	(void)state;
-	expect("lio", "{\"storage_objects\":{\"a\":1},\"targets\":3}",
-	       "targets: {}", NULL);
 	expect("lio",
 	       LIO("\"luns\":[{\"index\":-1},{\"index\":0,\"storage_object\":"
-		   "\"/backstores/fileio/x\"},7],\"attributes\":[1],"
+		   "\"/backstores/fileio/x\"}],\"attributes\":{},"
 		   "\"node_acls\":[{\"node_wwn\":\"" IQN
 		   "\",\"mapped_luns\":[{\"index\":0,\"tpg_lun\":"
 		   "9}]},{\"node_wwn\":{}}]"),
@@ -551,6 +577,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_json_errors),
 		cmocka_unit_test(test_json_depth),
+		cmocka_unit_test(test_lio_lists),
 		cmocka_unit_test(test_json_strings),
 		cmocka_unit_test(test_lio_storage),
 		cmocka_unit_test(test_lio_access),
