@@ -152,7 +152,10 @@ static void take_group(struct ctl *l, const struct tree *section)
 			&import_ctl_tables[CTL_AUTH]);
 	for (const struct tree *c = section->first; c; c = c->next)
 		(void)ctl_take_rule(l, &r, c);
-	if (pool_get(&l->m->pool, &of_group, section->key))
+	/* ctld has these two already, unlike default, and accepts no other */
+	if (pool_get(&l->m->pool, &of_group, section->key) ||
+	    !strcmp(section->key, "no-access") ||
+	    !strcmp(section->key, "no-authentication"))
 		r.is_unclear = true;
 	pool_put(&l->m->pool, &of_group, section->key,
 		 (void *)(uintptr_t)ctl_end_rules(l, &r, section));

@@ -113,7 +113,7 @@ static void take_statement(struct ctl *l, struct target *t,
 			   const struct tree *c)
 {
 	if (ctl_is_key(c, "alias"))
-		t->t->alias = ctl_text_of(c);
+		import_alias(l->m, t->t, c, ctl_text_of(c));
 	else if (ctl_is_key(c, "redirect"))
 		t->redirect = ctl_text_of(c);
 	else if (ctl_is_key(c, "auth-group")) {

@@ -145,7 +145,7 @@ static void take_parameters(struct lio *l, struct import_target *t,
 	import_settings(l->m, p, t->name,
 			&import_lio_tables[LIO_TPG_PARAMETERS]);
 	if (!t->alias && alias && *alias && strcmp(alias, "LIO Target") != 0)
-		t->alias = alias;
+		import_alias(l->m, t, tree_find(p, "TargetAlias"), alias);
 	import_max_connections(l->m, t, tree_find(p, "MaxConnections"));
 	import_recovery_level(l->m, t, tree_find(p, "ErrorRecoveryLevel"));
 	if (demands_digest(p, "HeaderDigest") ||

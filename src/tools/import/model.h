@@ -270,6 +270,9 @@ const char *import_path(struct import_model *m, const struct tree *at,
  * with any number of options, or NULL after a note. */
 const char *import_rbd(struct import_model *m, const struct tree *at,
 		       const char *image);
+/* import_alias sets the alias of a target, or notes that iserd would refuse it. */
+void import_alias(struct import_model *m, struct import_target *t,
+		  const struct tree *at, const char *alias);
 /* The next three take a key of negotiation (RFC 7143 §13); at NULL: the file does
  * not have it.
  * import_max_connections sets MaxConnections of a target, if it is less than

@@ -354,7 +354,16 @@ static struct tree *read_named(struct reader *r, const char *key,
 		if (r->in->error)
 			return NULL;
 		*r = before;
-		return read_value(r, key, depth);
+		t = read_value(r, key, depth);
+		if (t && t->kind == TREE_SCALAR && t->text &&
+		    before.p < r->end && !strchr("\"'", *before.p) &&
+		    strchr(t->text, '{'))
+			return tree_fail(r->in, before.line,
+					 "%s: the name of the section has "
+					 "characters that UCL takes in quotes "
+					 "only; write %s \"NAME\" {",
+					 key, key);
+		return t;
 	}
 	t = tree_new(r->in->pool, TREE_OBJECT, r->in->file, before.line, key,
 		     NULL);

@@ -10,6 +10,7 @@
 #include "base/hex.h"
 #include "base/opt.h"
 #include "daemon/fields.h"
+#include "iscsi/names.h"
 #include "tools/import/model.h"
 #include "tools/tgt_names.h"
 
@@ -148,6 +149,18 @@ static bool key_number(struct import_model *m, const struct tree *at,
 	import_note(m, at, "%s: not carried over: not a number up to %lu",
 		    at->key, max);
 	return false;
+}
+
+void import_alias(struct import_model *m, struct import_target *t,
+		  const struct tree *at, const char *alias)
+{
+	if (strlen(alias) <= ISCSI_NAME_MAX)
+		t->alias = alias;
+	else
+		import_note(m, at,
+			    "alias of %s: not carried over: longer than %d "
+			    "bytes; give the target a shorter one",
+			    t->name, ISCSI_NAME_MAX);
 }
 
 void import_max_connections(struct import_model *m, struct import_target *t,

@@ -63,6 +63,29 @@ static void test_ctl_syntax_errors(void **state)
 	expect_error("ctl", "target {\n a = [ 1 2 ", "F:2: ',' or ']'");
 	expect_error("ctl", "target {\n a = 1\n", "F:3: '}' expected");
 	expect_error("ctl", "target {\n /* a = 1\n", "F:3: a key expected");
+	/* a colon ends a key of UCL */
+	expect_error("ctl", "\ntarget " IQN " {\nalias = A\n}\n",
+		     "F:2: target: the name of the section has characters that "
+		     "UCL takes in quotes only; write target \"NAME\" {");
+}
+
+/* iserd refuses an alias of more bytes than a name has (RFC 7143 section 13.7). */
+static void test_ctl_alias(void **state)
+{
+	char text[512];
+
+	(void)state;
+	for (int len = 223; len <= 224; len++) {
+		snprintf(text, sizeof(text), CTL("alias %0*d\n"), len, 1);
+		if (len == 223)
+			expect("ctl", text, "    alias: \"0", NULL);
+		else
+			expect("ctl", text, IQN "\":\n    auth-group: any",
+			       "alias of " IQN
+			       ": not carried over: longer than "
+			       "223 bytes",
+			       NULL);
+	}
 }
 
 /* What a file includes belongs to the object that includes it. */
@@ -325,6 +348,15 @@ static void test_ctl_access_is_not_relaxed(void **state)
 					  "}\n}\n",
 	       "luns: {0: disk-0}",
 	       "luns: {0: {backstore: disk-0, read-only: yes}}", NULL);
+	/* ctld has these groups already, and refuses the file */
+	expect("ctl",
+	       "auth-group no-access {\nauth-type none\n}\ntarget " IQN
+	       " {\nauth-group no-access\nlun 0 { path /a }\n}\n",
+	       "auth-group: none", "no-access: auth group none", NULL);
+	expect("ctl",
+	       "auth-group no-authentication {\nauth-type none\n}\n" CTL(
+		       "lun 0 { path /a }\n"),
+	       "auth-group: none", NULL);
 }
 
 int main(void)
@@ -333,6 +365,7 @@ int main(void)
 		cmocka_unit_test(test_ctl_syntaxes_agree),
 		cmocka_unit_test(test_ctl_syntax_errors),
 		cmocka_unit_test(test_ucl_include),
+		cmocka_unit_test(test_ctl_alias),
 		cmocka_unit_test(test_ctl_access),
 		cmocka_unit_test(test_ctl_portals),
 		cmocka_unit_test(test_all_addresses),
