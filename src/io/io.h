@@ -63,8 +63,12 @@ xtime io_now(const struct io_loop *l);
 xtime io_now_exact(void);
 
 /*
+ * The threads that carry out file operations of the loop, also those of the kernel, use the CPUs
+ * of the thread that made it, also if the thread that runs the loop uses fewer of them later.
+ *
  * io_loop_set_spin: before the loop blocks, it polls until spin has passed
- * since the last event. 0, the default: it blocks at once.
+ * since the last event, except while threads carry out file operations. 0, the default: it
+ * blocks at once.
  */
 void io_loop_set_spin(struct io_loop *l, xtime spin);
 

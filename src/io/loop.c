@@ -157,6 +157,7 @@ void io_file_submit(struct io_loop *l, struct io_file_op *op)
 {
 	op->loop = l;
 	l->nfiles++;
+	l->nthreaded += io_file_is_threaded(op);
 	l->ops->file(l, op);
 	io_loop_poke(l);
 }
@@ -322,6 +323,8 @@ struct io_loop *io_loop_new(enum io_backend backend, int *err)
 		return NULL;
 	l->free_slot = IO_NO_SLOT;
 	l->now = io_now_exact();
+	if (sched_getaffinity(0, sizeof(l->cpus), &l->cpus))
+		CPU_ZERO(&l->cpus);
 	list_init(&l->deferred);
 	list_init(&l->given_way);
 	list_init(&l->rearm);

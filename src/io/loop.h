@@ -4,6 +4,7 @@
 #define IO_LOOP_H
 
 #include <liburing.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 
@@ -80,8 +81,10 @@ struct io_loop {
 	/* files */
 	/* of io_file_op.link: the kernel does not have them yet */
 	struct list files;
-	unsigned nfiles; /* in progress */
+	unsigned nfiles;    /* in progress */
+	unsigned nthreaded; /* of these, those that threads may carry out */
 	struct io_pool *pool;
+	cpu_set_t cpus; /* of the thread that made the loop: for those threads */
 	/* written by any thread */
 	_Atomic(struct io_post *) posts; /* newest first */
 	atomic_bool woken;		 /* wake.fd has been written */
@@ -150,6 +153,9 @@ void io_pool_free(struct io_pool *p);
 bool io_aio_takes(struct io_loop *l, struct io_file_op *op);
 void io_aio_begin(struct io_loop *l);
 void io_aio_fini(struct io_loop *l);
+/* io_file_is_threaded: a thread of this process or of the kernel carries op out, which needs a
+ * CPU: all but transfers with O_DIRECT. */
+bool io_file_is_threaded(const struct io_file_op *op);
 /* io_file_complete calls op->done. Only on the loop's thread. */
 void io_file_complete(struct io_loop *l, struct io_file_op *op, int64_t result);
 

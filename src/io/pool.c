@@ -83,8 +83,12 @@ static struct io_file_op *next_op(struct io_pool *p)
 static void *helper_main(void *arg)
 {
 	struct io_pool *p = arg;
+	const cpu_set_t *cpus = &p->loop->cpus;
 	struct io_file_op *op;
 
+	/* else, and after an error: those of the thread of the loop */
+	if (CPU_COUNT(cpus))
+		(void)sched_setaffinity(0, sizeof(*cpus), cpus);
 	pthread_mutex_lock(&p->lock);
 	while ((op = next_op(p))) {
 		pthread_mutex_unlock(&p->lock);

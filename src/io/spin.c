@@ -102,7 +102,8 @@ xtime io_spin(struct io_loop *l, xtime timeout)
 	bool found = false;
 
 	l->spin.received = false;
-	if (l->spin.time == 0 || start >= until)
+	/* a thread that works on a file may wait for this CPU */
+	if (l->spin.time == 0 || start >= until || l->nthreaded > 0)
 		return timeout;
 	if (hot && hot->want != IO_IN)
 		hot = l->spin.hot = NULL;

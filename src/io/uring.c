@@ -55,6 +55,15 @@ static void ur_fini(struct io_loop *l)
 	io_uring_queue_exit(&l->ur.ring);
 }
 
+/* The threads of the kernel would have the CPUs of this thread (Linux < 5.14: they have). */
+static void let_threads_run(struct io_loop *l)
+{
+	if (CPU_COUNT(&l->cpus))
+		(void)syscall(SYS_io_uring_register, l->ur.ring.ring_fd,
+			      IORING_REGISTER_IOWQ_AFF, &l->cpus,
+			      sizeof(l->cpus));
+}
+
 static int enable_ring(struct io_loop *l)
 {
 	if (l->ur.enabled)
@@ -64,6 +73,7 @@ static int enable_ring(struct io_loop *l)
 		    IORING_REGISTER_ENABLE_RINGS, NULL, 0) < 0)
 		return -errno;
 	l->ur.enabled = true;
+	let_threads_run(l);
 	return 0;
 }
 

@@ -32,8 +32,15 @@ void io_loop_poke(struct io_loop *l)
 		io_loop_wake(l);
 }
 
+bool io_file_is_threaded(const struct io_file_op *op)
+{
+	return !op->direct ||
+	       (op->opcode != IO_FILE_READ && op->opcode != IO_FILE_WRITE);
+}
+
 void io_file_complete(struct io_loop *l, struct io_file_op *op, int64_t result)
 {
 	l->nfiles--;
+	l->nthreaded -= io_file_is_threaded(op);
 	op->done(op, result);
 }

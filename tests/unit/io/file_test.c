@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -251,6 +253,54 @@ static void test_file_submit_from_done(void **state)
 	both_turns(l, &x.done, 10);
 }
 
+/* ---- a loop that polls, and threads ---- */
+
+static xtime cpu_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * XTIME_S + t.tv_nsec;
+}
+
+static int64_t sleep_and_count_cpus(struct io_file_op *op)
+{
+	const struct timespec time = { .tv_nsec = 200 * XTIME_MS };
+	cpu_set_t cpus;
+
+	(void)op;
+	nanosleep(&time, NULL);
+	assert_int_equal(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+	return CPU_COUNT(&cpus);
+}
+
+/* The loop leaves its CPU to a thread that works for it, and the thread may use the CPUs that
+ * the process had when the loop was made. */
+static void test_no_spin_beside_threads(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	struct file_op x = { .op = { .opcode = IO_FILE_CALL,
+				     .call = sleep_and_count_cpus,
+				     .done = done } };
+	cpu_set_t all, one;
+	xtime used;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	one = all;
+	for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) > 1; cpu++)
+		CPU_CLR(cpu, &one);
+	io_loop_set_spin(l, 10 * XTIME_S);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	io_loop_turn(l, 0);
+	io_file_submit(l, &x.op);
+	used = cpu_time();
+	both_turns(l, &x.done, 1);
+	used = cpu_time() - used;
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	assert_true(used < 100 * XTIME_MS);
+	assert_int_equal(x.result, CPU_COUNT(&all));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +311,7 @@ int main(void)
 		BOTH(test_direct_transfers),
 		BOTH(test_direct_errors),
 		BOTH(test_file_submit_from_done),
+		BOTH(test_no_spin_beside_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
