@@ -286,7 +286,7 @@ static void test_timer_order_move_clear(void **state)
 	assert_true(io_loop_next_timer(l) == XTIME_NEVER);
 }
 
-static void test_timer_fires_neither_early_nor_much_late(void **state)
+static void test_timer_does_not_fire_early(void **state)
 {
 	struct io_loop *l = both_loop(state);
 	struct timed x = { .t.fire = fire, .l = l };
@@ -296,7 +296,6 @@ static void test_timer_fires_neither_early_nor_much_late(void **state)
 	assert_true(io_loop_next_timer(l) == start + 3 * XTIME_MS);
 	both_turns(l, &x.n, 1);
 	assert_true(io_now_exact() - start >= 3 * XTIME_MS);
-	assert_true(io_now_exact() - start < XTIME_S);
 }
 
 struct slow_reader {
@@ -847,7 +846,7 @@ int main(void)
 		BOTH(test_watch_add_bad_fd),
 		BOTH(test_watch_more_than_the_ring_holds),
 		BOTH(test_timer_order_move_clear),
-		BOTH(test_timer_fires_neither_early_nor_much_late),
+		BOTH(test_timer_does_not_fire_early),
 		BOTH(test_late_timers_wait_for_what_has_come),
 		BOTH(test_late_timer_beside_endless_events),
 		BOTH(test_timer_set_in_fire_does_not_hold_up_the_turn),
