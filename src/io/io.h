@@ -71,6 +71,8 @@ xtime io_now_exact(void);
  * blocks at once.
  */
 void io_loop_set_spin(struct io_loop *l, xtime spin);
+/* io_loop_spins: whether the loop polls before it blocks. */
+bool io_loop_spins(const struct io_loop *l);
 
 /* ---- sockets and other pollable fds, level-triggered ---- */
 

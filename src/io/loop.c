@@ -37,6 +37,11 @@ void io_loop_set_spin(struct io_loop *l, xtime spin)
 	l->spin.time = spin;
 }
 
+bool io_loop_spins(const struct io_loop *l)
+{
+	return l->spin.time > 0;
+}
+
 /* ---- other threads ---- */
 
 /* Clear woken before collecting: a thread that finishes later writes again. */

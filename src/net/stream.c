@@ -171,23 +171,29 @@ static bool receive_once(struct net_stream *s, size_t *budget)
 	return (size_t)got == bufv_of(iov, n).len;
 }
 
+/* Sets the timer that ends the wait for much input. Leave one alone that is armed for an earlier
+ * time: an early expiry costs less than re-arming it for every request. */
+static bool set_patience(struct net_stream *s, xtime most)
+{
+	xtime at = io_now(s->l) + most;
+
+	if (!s->patience_set || s->patience_timer.at > at)
+		s->patience_set = !io_timer_set(s->l, &s->patience_timer, at);
+	return s->patience_set;
+}
+
 /* The core expects the peer to send much: wait for many bytes at once. The wait has a
- * limit, since the peer may stop in the middle, and send requests before the rest. Leave
- * an armed timer alone: an early expiry costs less than re-arming it for every request. */
+ * limit, since the peer may stop in the middle, and send requests before the rest. A loop
+ * that polls does not sleep: it does not wait for what is only likely. */
 static bool is_patient(struct net_stream *s)
 {
 	const struct stream_status *st = core_status(s);
 	bool sure = st->sure >= PATIENT_FROM;
 
 	if (s->state != RUNNING || s->patience_failed ||
-	    (!sure && st->likely < PATIENT_FROM))
+	    (!sure && (st->likely < PATIENT_FROM || io_loop_spins(s->l))))
 		return false;
-	if (!s->patience_set)
-		s->patience_set =
-			!io_timer_set(s->l, &s->patience_timer,
-				      io_now(s->l) + (sure ? PATIENCE_SURE_MAX
-							   : PATIENCE_MAX));
-	return s->patience_set;
+	return set_patience(s, sure ? PATIENCE_SURE_MAX : PATIENCE_MAX);
 }
 
 /* While the peer has to send much, do not wake for a few bytes: siw sends a
@@ -198,10 +204,10 @@ static void set_low_water(struct net_stream *s)
 	bool patient = !io_watch_is_polled(s->l, &s->watch) && is_patient(s);
 	int bytes = patient ? PATIENT_FOR : 1;
 
-	if (patient == s->low_water)
-		return;
-	s->low_water = patient;
-	setsockopt(s->watch.fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+	if (patient != s->low_water &&
+	    !setsockopt(s->watch.fd, SOL_SOCKET, SO_RCVLOWAT, &bytes,
+			sizeof(bytes)))
+		s->low_water = patient;
 }
 
 static void take_input(struct net_stream *s)

@@ -88,6 +88,55 @@ static void test_no_patience_while_polled(void **state)
 	finish(&t);
 }
 
+/* The wait for what is likely is short, also after a wait for what is owed. */
+static void test_patience_for_what_is_likely_is_short(void **state)
+{
+	static uint8_t back[100];
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	t.c->sure = 1u << 20;
+	say_bytes(&t, 100);
+	receive(&t, back, 100);
+	t.c->sure = 0;
+	t.c->likely = 1u << 20;
+	say_bytes(&t, 40000);
+	assert_true(io_loop_next_timer(t.l) <= io_now_exact() + 2 * XTIME_MS);
+	finish(&t);
+}
+
+/* A loop that polls several sockets takes a few bytes at once, too, where more is only
+ * likely. */
+static void test_no_patience_for_what_is_likely_while_polling(void **state)
+{
+	struct test t, u;
+	int s[2];
+
+	open_over(&t, state, tcp_pair);
+	u = t;
+	tcp_pair(s);
+	u.peer = s[1];
+	u.c = calloc(1, sizeof(*u.c));
+	u.c->deadline = XTIME_NEVER;
+	u.c->s = net_stream_new(t.l, s[0]);
+	io_loop_set_spin(t.l, 100 * XTIME_MS);
+	t.c->likely = u.c->likely = 1u << 20;
+	start(&t);
+	start(&u);
+	for (uint64_t i = 1; i <= 5; i++) {
+		assert_int_equal(send(t.peer, "0123456789", 10, 0), 10);
+		assert_int_equal(send(u.peer, "0123456789", 10, 0), 10);
+		while (io_loop_next_timer(t.l) == XTIME_NEVER &&
+		       (t.c->in < 10 * i || u.c->in < 10 * i))
+			turns(&t, 1);
+		assert_int_equal(t.c->in, 10 * i);
+		assert_int_equal(u.c->in, 10 * i);
+	}
+	finish(&t);
+	finish(&u);
+}
+
 /* ---- time and bytes of a turn ---- */
 
 /* A core that has used up its time goes on in later turns, without another event of its
@@ -202,6 +251,8 @@ int main(void)
 		BOTH(test_patient_while_much_is_owed),
 		BOTH(test_patience_for_what_is_owed_ends),
 		BOTH(test_no_patience_while_polled),
+		BOTH(test_patience_for_what_is_likely_is_short),
+		BOTH(test_no_patience_for_what_is_likely_while_polling),
 		BOTH(test_spent_time_gives_way),
 		BOTH(test_spent_time_and_dropped),
 		BOTH(test_one_stream_does_not_hold_up_the_turn),
