@@ -178,11 +178,20 @@ void tgt_stall_start(struct tgt_conn *c)
 	tgt_due_changed(c);
 }
 
+/* A check that is so late: the process, or its virtual machine, stood still, and the initiator
+ * could not move anything. (With very many connections all checks are a little late.) */
+#define STOOD_STILL (2 * XTIME_S)
+
 void tgt_stall_expire(struct tgt_conn *c, xtime now)
 {
+	bool stood_still = now - c->stall.at >= STOOD_STILL;
+
 	c->stall.at = XTIME_NEVER;
 	if (!tgt_conn_open(c))
 		return;
+	if (stood_still) /* all times begin anew */
+		c->stall.in = c->stall.out = c->stall.gap =
+			(struct tgt_watch){ .what = NULL };
 	c->stall.at = now + c->session->data_time / CHECKS;
 	rest_if_idle(c);
 	check_progress(c, now);

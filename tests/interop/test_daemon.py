@@ -254,6 +254,31 @@ class End(unittest.TestCase):
         d.stop()
 
 
+class StoodStill(unittest.TestCase):
+    """A process that was stopped, as in a virtual machine that was suspended."""
+
+    def test_times_begin_anew(self):
+        """The data of a WRITE come for longer than --data-timeout, since iserd stands still meanwhile."""
+        with Daemon("--data-timeout", "2", "ram:8M") as d:
+            w = Wire(d)
+            self.addCleanup(w.close)
+            w.login()
+            w.ready()
+            w.command(b"\x2a" + bytes(7) + b"\x10" + bytes(7), 0xa0, 8192)
+            op, head, _ = w.recv()
+            self.assertEqual(op, 0x31)
+            d.proc.send_signal(signal.SIGSTOP)
+            time.sleep(5)
+            data = w.bhs(5, 0x80, 8192, itt=int.from_bytes(head[16:20], "big"),
+                         rest=head[20:24] + bytes(20)) + bytes(8192)
+            w.send(data[:5000])
+            d.proc.send_signal(signal.SIGCONT)
+            time.sleep(0.5)
+            w.send(data[5000:])
+            op, head, _ = w.recv()
+            self.assertEqual((op, head[3]), (0x21, 0))
+
+
 class Signals(unittest.TestCase):
     def test_hup_usr1_usr2_pipe_do_not_end_it(self):
         with Daemon("ram:8M") as d:

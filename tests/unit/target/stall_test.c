@@ -93,6 +93,20 @@ static void test_when_it_is_checked(void **state)
 	assert_true(tgt_worker_deadline(w) == now + CHECK);
 }
 
+/* A process that stood still, or whose virtual machine did, begins all times anew: the initiator
+ * could not move anything meanwhile. */
+static void test_process_that_stood_still(void **state)
+{
+	(void)state;
+	peer_write(p, 0, 8); /* its data do not come */
+	assert_true(checks(4));
+	now += 600 * XTIME_S;
+	tgt_worker_expire(tgt_worker(r->tgt, 0), now);
+	assert_true(checks(3));
+	assert_false(checks(1));
+	expect_dropped("no data came for a WRITE");
+}
+
 static void never(struct tgt_config *cfg)
 {
 	change(cfg);
@@ -244,6 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		S(test_when_it_is_checked),
+		S(test_process_that_stood_still),
 		cmocka_unit_test(test_sessions_without_a_limit),
 		S(test_idle_connection_stays),
 		S(test_idle_session_rests),
