@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """iser-tgtadm against tgtd and its tgtadm: the same commands give the same output, messages and exit statuses; and Debian's tgt-admin
 controls iserd by it."""
+import argparse
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from harness import Folder, ISER, ISERCTL, ISERD, ISER_TGTADM, io, main, need, patience, quiet_port, run, sparse, until
+from harness import Folder, ISER, ISERCTL, ISERD, ISER_TGTADM, io, main, need, patience, quiet_port, run, sparse, until, Wire
 
 IQN = "iqn.2026-11.com.example:"
 # Each line is a command. tgtd and iserd start without targets.
@@ -320,6 +321,28 @@ class TgtAdm(Base):
         self.good("--op delete --mode conn --tid 3 --sid %s --cid %s" % m.group(1, 2))
         self.assertNotIn("Session: %s\n" % m.group(1), self.good("--op show --mode conn --tid 3"))
         self.good("--op delete --mode target --tid 3 --force")
+
+    def test_silent_sessions_end_at_once(self):
+        """Initiators that do not answer are not asked to log out: the agents of Pacemaker end one connection
+        after the other while they stop a target."""
+        self.iserd()
+        self.good("--op new --mode target --tid 3 -T %sx" % IQN)
+        self.good("--op new --mode lu --tid 3 --lun 1 -b %s" % self.path("a.img"))
+        self.good("--op bind --mode target --tid 3 -I ALL")
+        silent = []
+        for n in range(4):
+            s = Wire(argparse.Namespace(address=("127.0.0.1", self.port), target=IQN + "x"))
+            s.ISID = b"\x80\x12\x34\x56\0" + bytes([n])
+            s.login()
+            silent.append(s)
+        conns = re.findall(r"Session: (\d+)\n    Connection: (\d+)", self.good("--op show --mode conn --tid 3"))
+        self.assertEqual(len(conns), 4)
+        for sid, cid in conns:
+            self.good("--op delete --mode conn --tid 3 --sid %s --cid %s" % (sid, cid))
+        for s in silent:  # no Asynchronous Message before the end
+            self.assertRaises(EOFError, s.recv)
+            s.close()
+        self.good("--op delete --mode target --tid 3")
 
     def test_rules_end_with_the_target(self):
         """Nothing of a deleted target is left for the next one of its number, in whatever order its rules went."""

@@ -71,51 +71,55 @@ int tgtadm_sys_delete(struct tgtadm *t)
 
 /* ---- connection ---- */
 
-/* Returns whether the target has the session, and in *has_conn whether the session has
- * the connection. -1: the error of tgtadm_call. */
-static int find_session(struct tgtadm *t, const char *target, bool *has_conn)
+/* Returns whether the target has the session, and in *peer the address of the connection, which
+ * the caller releases; NULL: the session does not have it. -1: the error of tgtadm_call. */
+static int find_session(struct tgtadm *t, const char *target, json_t **peer)
 {
 	json_t *all = tgtadm_sessions(t, target), *s;
 	int found = all ? 0 : -1;
 	size_t i;
 
-	*has_conn = false;
+	*peer = NULL;
 	json_array_foreach(all, i, s)
 	{
 		if ((uint64_t)json_integer_value(json_object_get(s, "tsih")) !=
 		    t->r->sid)
 			continue;
 		found = 1;
-		*has_conn |= json_integer_value(json_object_get(s, "cid")) ==
-			     t->r->cid;
+		if (!*peer &&
+		    json_integer_value(json_object_get(s, "cid")) == t->r->cid)
+			*peer = json_incref(json_object_get(s, "peer"));
 	}
 	json_decref(all);
 	return found;
 }
 
-/* A session has the connection of its cid; its end is the end of the session. iserd answers
- * once the session has ended, or at once if it was asked to log out before, as by the end
- * of the last rule of its target. */
-static int kick_session(struct tgtadm *t, const char *target)
+/* As in tgt, the initiator is not asked: an agent of a cluster ends one connection after the other
+ * while it stops a target, and has little time. iserd answers once the connection has ended, or
+ * at once if it is about to end, as after the end of the last rule of its target. */
+static int kick_connection(struct tgtadm *t, const char *target, json_t *peer)
 {
 	const struct timespec rest = { 0, END_WAIT * 1000000L };
-	char name[24];
-	bool has_conn;
+	bool has_conn = true;
 	int found = 1;
 
-	snprintf(name, sizeof(name), "%llu", (unsigned long long)t->r->sid);
-	json_decref(tgtadm_call(t, "session.kick",
-				json_pack("{s:s}", "name", name)));
-	for (unsigned i = 0; i < END_TRIES && found > 0; i++) {
+	json_decref(tgtadm_call(t, "connection.kick",
+				json_pack("{s:O}", "name", peer)));
+	for (unsigned i = 0; i < END_TRIES && found > 0 && has_conn; i++) {
+		json_t *left;
+
 		if (i)
 			nanosleep(&rest, NULL);
-		found = find_session(t, target, &has_conn);
+		found = find_session(t, target, &left);
+		has_conn = left != NULL;
+		json_decref(left);
 	}
 	if (found < 0)
 		return tgtadm_failed(t);
-	return found ? tgtadm_refuse("%s: the session has not ended",
-				     tgtadm_invalid)
-		     : 0;
+	return found && has_conn ? tgtadm_refuse("%s: the connection has not "
+						 "ended",
+						 tgtadm_invalid)
+				 : 0;
 }
 
 /* Returns whether a session may have had this number: they are multiples of the
@@ -156,18 +160,21 @@ static int end_connection(struct tgtadm *t)
 {
 	const char *name;
 	json_t *target = tgtadm_target(t->config, t->r->tid, &name);
-	bool has_conn;
+	json_t *peer;
 	int found;
 
 	if (!target)
 		return tgtadm_refuse("%s", tgtadm_no_target);
-	found = find_session(t, name, &has_conn);
+	found = find_session(t, name, &peer);
 	if (found < 0)
 		return tgtadm_failed(t);
 	if (!found)
 		return end_missing(t, target);
-	return has_conn ? kick_session(t, name)
-			: tgtadm_refuse("%s", tgtadm_no_connection);
+	if (!peer)
+		return tgtadm_refuse("%s", tgtadm_no_connection);
+	found = kick_connection(t, name, peer);
+	json_decref(peer);
+	return found;
 }
 
 int tgtadm_conn_delete(struct tgtadm *t)
