@@ -127,6 +127,7 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	lu->server = s;
 	lu->cfg = *cfg;
 	lu->live.refs = 1;
+	lu->ctl = lu->saved = dev_mode_defaults;
 	list_init(&lu->live.link);
 	lu->bs = b;
 	memcpy(lu->uuid, has_uuid(cfg) || !b ? cfg->uuid : b->uuid, 16);

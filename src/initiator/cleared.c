@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cleared.c: commands that the target does not have any more. Where TAS is 0, the
- * default, a target that clears commands of another initiator (LOGICAL UNIT RESET,
- * CLEAR TASK SET, PREEMPT AND ABORT) sends no response to them. A later command,
- * if there is one, ends with a unit attention that reports it (SPC-4 §7.5.8, SAM-5
- * §5.14). Without this file the cleared commands would wait for ever.
+ * cleared.c: commands that the target does not have any more. Where TAS is 0, as in
+ * tgt, a target that clears commands of another initiator (LOGICAL UNIT RESET, CLEAR
+ * TASK SET, PREEMPT AND ABORT) sends no response to them. A later command, if there
+ * is one, ends with a unit attention that reports it (SPC-4 §7.5.8, SAM-5 §5.14).
+ * Without this file the cleared commands would wait for ever.
  *
  * Where iSCSIProtocolLevel is 2, QUERY TASK (RFC 7144 §6.3) asks the target for
  * commands that a unit attention makes suspect, and for commands older than

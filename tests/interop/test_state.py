@@ -25,7 +25,7 @@ class Unit(Path):
         return data[4:] if status == GOOD else None
 
     def protect(self, on, flags=0):
-        page = bytes([0x0a, 10, 2, 0x10, SWP if on else 0, 0, 0, 0, 0xff, 0xff, 0, 0])
+        page = bytes([0x0a, 10, 2, 0x10, SWP if on else 0, 0x40, 0, 0, 0xff, 0xff, 0, 0])
         return self.scsi([0x15, PF | flags, 0, 0, 16], bytes(4) + page)[0]
 
     def name(self, text=None, kind=0):

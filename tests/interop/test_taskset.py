@@ -322,6 +322,13 @@ class Dropped(unittest.TestCase):
             for _ in range(3):
                 if lib.run(bytes(6))[1] == GOOD:
                     break
+            # TAS = 0, which is not the default (SPC-4 §7.5.8)
+            admin = Initiator(d, "admin")
+            self.assertEqual(admin.ask(b"\x15\x10\0\0\x10".ljust(16, b"\0"), data=bytes(4) + bytes(
+                [0x0a, 10, 2, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]))[0], GOOD)
+            admin.close()
+            for _ in range(2):
+                lib.run(bytes(6))  # MODE PARAMETERS CHANGED
             ended = []
             cdb = bytes([0x48, 0x01, 0, 0, 0, 0, 0, 0, 8, 0])
             pattern = bytes([1, 0, 0, 4]) + b"abcd"

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/pi.h"
 #include "cmocka_all.h"
+#include "device/unit/unit.h"
 #include "initiator/initiator.h"
 #include "scsi/cdb.h"
 #include "sim/thin.h"
@@ -654,13 +655,14 @@ static void on_dropped(struct ini_task *t)
 	d->ended = true;
 }
 
-/* A READ of initiator two stays in the backstore. */
+/* A READ of initiator two stays in the backstore, of a unit with TAS = 0. */
 static void dropped_open(struct dropped *d, enum sim_way way)
 {
 	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
 
 	memset(d, 0, sizeof(*d));
 	world_open_held(&d->world);
+	dev_lu_get(d->world.server, 0)->ctl.tas = false;
 	link_open(&d->one, &d->world, &wc, NULL, way);
 	run_without_deadlines(&d->one);
 	link_open(&d->two, &d->world, &wc, NULL, way);

@@ -49,7 +49,7 @@ static struct dev_control values(const struct dev_lu *lu, unsigned pc)
 {
 	switch (pc) {
 	case PC_DEFAULT:
-		return (struct dev_control){ .tst = 0 };
+		return dev_mode_defaults;
 	case PC_SAVED:
 		return dev_ctl_load(&lu->saved);
 	default:
@@ -506,18 +506,16 @@ int dev_mode_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
 void dev_mode_to_record(const struct dev_lu *lu, const struct dev_control *c,
 			struct dev_record *r)
 {
-	static const struct dev_control defaults = { .tst = 0 };
-
 	static_assert(DEV_MODES_MAX <= KEEP_MODES_MAX, "all pages fit");
 	r->modes_len = 0;
-	if (!dev_mode_same(lu, c, &defaults))
+	if (!dev_mode_same(lu, c, &dev_mode_defaults))
 		r->modes_len = (uint16_t)dev_mode_encode(lu, c, r->modes);
 }
 
 int dev_mode_from_record(const struct dev_lu *lu, const struct dev_record *r,
 			 struct dev_control *c)
 {
-	*c = (struct dev_control){ .tst = 0 };
+	*c = dev_mode_defaults;
 	return dev_mode_decode(lu, r->modes, r->modes_len, c);
 }
 
@@ -548,7 +546,7 @@ static int now_from_record(const struct dev_lu *lu, const struct dev_record *r,
 
 	if (err || !r->now_len)
 		return err;
-	*c = (struct dev_control){ .tst = 0 };
+	*c = dev_mode_defaults;
 	return dev_mode_decode(lu, r->now, r->now_len, c);
 }
 

@@ -30,6 +30,8 @@ extern const size_t dev_mode_npages;
 /* dev_mode_header_len returns the length of the page's header: 2, or 4 for a
  * subpage. */
 size_t dev_mode_header_len(const struct dev_mode_page *m);
+/* dev_mode_defaults has the default values (PC 10b). */
+extern const struct dev_control dev_mode_defaults;
 /* dev_ctl_load and dev_ctl_store copy the values member by member with
  * atomic operations, because all workers read them. */
 struct dev_control dev_ctl_load(const struct dev_control *from);

@@ -32,6 +32,11 @@
  X(tags[i].tag)                 \
  X(tags[i].last)
 
+/* TAS: an initiator waits in vain for a command that another one aborted, unless it gets TASK
+ * ABORTED (SPC-4 §7.5.8, SAM-5 §5.3.1): Linux for its timeout of 30 s and for its error
+ * handling after that, a node that PREEMPT AND ABORT has fenced, for example. LIO has 1, too. */
+const struct dev_control dev_mode_defaults = { .tas = true };
+
 struct dev_control dev_ctl_load(const struct dev_control *from)
 {
 	struct dev_control c = { .tst = 0 };

@@ -512,15 +512,15 @@ state_shows() { # state_shows PATTERN COMMAND...
 }
 state_pages() {
 	disk=$(kernel_disk)
-	sdparm --set=TAS=1 --save "$disk" && sdparm --set=QErr=1 "$disk" &&
-		state_shows 'TAS +1 .*sav: +1' sdparm --long --get=TAS "$disk" &&
+	sdparm --set=TAS=0 --save "$disk" && sdparm --set=QErr=1 "$disk" &&
+		state_shows 'TAS +0 .*sav: +0' sdparm --long --get=TAS "$disk" &&
 		state_shows 'QErr +1 .*sav: +0' sdparm --long --get=QErr "$disk" &&
 		printf 'till three' >/run/name && sg_ident --set "$disk" </run/name &&
 		state_shows 'till three' sg_ident --ascii "$disk"
 }
 state_pages_kept() {
 	disk=$(kernel_disk)
-	state_shows 'TAS +1 .*sav: +1' sdparm --long --get=TAS "$disk" &&
+	state_shows 'TAS +0 .*sav: +0' sdparm --long --get=TAS "$disk" &&
 		state_shows 'QErr +0 ' sdparm --long --get=QErr "$disk" &&
 		state_shows 'till three' sg_ident --ascii "$disk"
 }

@@ -147,10 +147,10 @@ persist_moves() {
 		may "$a1" 1 1 && may "$b1" 1 0 && persist_cleared
 }
 # persist_preempt: node b preempts through the standby while node a writes through the owner: the
-# writes of node a end with RESERVATION CONFLICT, and none has an effect after the status. With TAS = 0,
-# node a would notice only after its timeout of a command, 30 s, that its commands were aborted.
+# writes of node a end with RESERVATION CONFLICT, and none has an effect after the status. With TAS = 0
+# (not the default), node a would notice only after its timeout of a command, 30 s, that its commands were aborted.
 persist_preempt() {
-	persist_begin && sdparm --quiet --set=TAS=1 "$b2" && sdparm --quiet --get=TAS "$a1" | grep '^TAS *1' || return 1
+	persist_begin && sdparm --quiet --get=TAS "$a1" | grep '^TAS *1' || return 1
 	persist_registered && out "$a1" --reserve --param-rk=0xa1 --prout-type=5 && attentions || return 1
 	fio --name=node-a --filename="$a1" --direct=1 --rw=randwrite --bs=64k --size=32M --time_based --runtime=60 --ioengine=libaio \
 		--iodepth=16 --buffer_pattern=0xaa --output=/run/fio 2>&1 &

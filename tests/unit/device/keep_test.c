@@ -11,13 +11,14 @@
 #define CURRENT 0
 #define SAVED	3
 #define SWP	0x08
+#define TAS	0x40
 
 /* MODE SELECT(6) of the control page: software write protect. */
 static void send_swp(unsigned who, uint8_t flags, uint8_t swp)
 {
 	static const uint8_t cdb[16] = { 0x15, PF, 0, 0, 16 };
-	const uint8_t list[16] = { 0,	0, 0, 0, 0x0a, 10,   0x02, 0x10,
-				   swp, 0, 0, 0, 0xff, 0xff, 0,	   0 };
+	const uint8_t list[16] = { 0,	0,   0, 0, 0x0a, 10,   0x02, 0x10,
+				   swp, TAS, 0, 0, 0xff, 0xff, 0,    0 };
 	uint8_t with[16];
 
 	memcpy(with, cdb, 16);
@@ -85,6 +86,26 @@ static void test_what_is_saved_stays_spc4_6_9(void **state)
 	/* All values are the defaults again: the record is empty. */
 	assert_int_equal(select_swp(A, SP, 0), SCSI_GOOD);
 	assert_int_equal(three.unit_len, 0);
+}
+
+/* TAS = 0 is not the default, so it is kept. */
+static void test_saved_tas_stays_spc4_7_5_8(void **state)
+{
+	static const uint8_t cdb[16] = { 0x15, PF | SP, 0, 0, 16 };
+	static const uint8_t list[16] = { 0, 0, 0, 0, 0x0a, 10,	  0x02, 0x10,
+					  0, 0, 0, 0, 0xff, 0xff, 0,	0 };
+
+	(void)state;
+	swp_of(A, CURRENT);
+	assert_int_equal(three.i[A].in[4 + 5] & TAS, TAS);
+	three_send(A, cdb, list, 16, 0);
+	three_settle();
+	assert_int_equal(three_finish(A), SCSI_GOOD);
+	three_restart();
+	swp_of(A, CURRENT);
+	assert_int_equal(three.i[A].in[4 + 5] & TAS, 0);
+	swp_of(A, SAVED);
+	assert_int_equal(three.i[A].in[4 + 5] & TAS, 0);
 }
 
 /* §6.9.1: with SP the unit saves the current values, with those of the list. */
@@ -502,6 +523,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TK(test_swp_while_data_came_in_spc4_7_5_8),
 		TK(test_what_is_saved_stays_spc4_6_9),
+		TK(test_saved_tas_stays_spc4_7_5_8),
 		TK(test_an_empty_list_saves_too),
 		TK(test_good_follows_the_flush),
 		TK(test_abort_while_it_is_saved),

@@ -165,7 +165,7 @@ static void test_block_descriptor_says_only_what_is_so(void **state)
 	assert_int_equal(R->sense.bit, 0);
 }
 
-/* control sends the control page with some bits of bytes 2 to 5 set. */
+/* control sends the control page with some bits of bytes 2 to 5 inverted; TAS is 1. */
 static int control(uint8_t b2, uint8_t b3, uint8_t b4, uint8_t b5)
 {
 	const uint8_t list[4 + 12] = {
@@ -178,7 +178,7 @@ static int control(uint8_t b2, uint8_t b3, uint8_t b4, uint8_t b5)
 		(uint8_t)(0x02 | b2),
 		(uint8_t)(0x10 | b3),
 		b4,
-		b5,
+		(uint8_t)(0x40 ^ b5),
 		0,
 		0,
 		0xff,

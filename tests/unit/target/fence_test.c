@@ -381,6 +381,8 @@ static void test_messages_to_other_sessions_rfc7143_4_2_3_5(void **state)
 	itt = function(m, 0, ISCSI_TMF_LU_RESET);
 	peer_expect_tmf(m->p[0], itt, ISCSI_TMF_COMPLETE);
 	expect_termination(fast);
+	peer_expect_status(fast, SCSI_TASK_ABORTED); /* TAS = 1 */
+	peer_expect_status(slow, SCSI_TASK_ABORTED);
 	assert_true(peer_quiet(slow));
 	peer_tur(fast);
 	expect_attention(fast);

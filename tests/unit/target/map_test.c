@@ -243,6 +243,7 @@ static void test_unit_reset_in_two_targets(void **state)
 	e->r->holding = false;
 	fixture_settle(e->r);
 	peer_expect_tmf(a, reset, ISCSI_TMF_COMPLETE);
+	peer_expect_status(b, SCSI_TASK_ABORTED);
 	assert_true(peer_quiet(b));
 	assert_int_equal(test_ready(e, b, 1), 0x2903); /* by a reset */
 	assert_int_equal(test_ready(e, b, 7), 0);
@@ -282,6 +283,7 @@ static void test_warm_reset_reaches_own_units_rfc7143_11_5_1(void **state)
 	e->r->holding = false;
 	fixture_settle(e->r);
 	peer_expect_tmf(a, reset, ISCSI_TMF_COMPLETE);
+	peer_expect_status(b, SCSI_TASK_ABORTED);
 	assert_true(peer_quiet(b));
 	assert_int_equal(test_ready(e, a, 0), 0x2903);
 	assert_int_equal(test_ready(e, b, 0), 0x2903);

@@ -235,6 +235,7 @@ static void all_sessions(struct env *e, enum iscsi_tmf function)
 {
 	uint32_t tmf;
 
+	control_page(e)->tas = false;
 	e->r->holding = true;
 	peer_read(e->p, 0, 1);
 	peer_read(e->other, 0, 1);
@@ -630,6 +631,7 @@ static void test_session_lost_during_reset(void **state)
 	e->r->holding = false;
 	fixture_settle(e->r);
 	assert_true(tgt_worker_idle(tgt_worker(e->r->tgt, 0)));
+	peer_expect_status(e->other, SCSI_TASK_ABORTED);
 	expect_attention(e->other, 0x29);
 }
 
