@@ -6,6 +6,7 @@ the numbers that tgt-admin gives LUNs.
 IMPORT=write tests/interop/run.py --build b test_import   writes the expected results of tests/vectors/import
 """
 import glob
+import gzip
 import json
 import os
 import random
@@ -431,6 +432,10 @@ class CommandLine(Folder):
                 f.write(text.encode("utf-16"))
             _, err = run_import(self.path("f"), status=1)
             self.assertIn("f: is UTF-16; convert it", err)
+        with open(self.path("f"), "wb") as f:
+            f.write(gzip.compress(b"{}"))  # as targetcli keeps old files
+        _, err = run_import(self.path("f"), status=1)
+        self.assertIn("f: is compressed; unpack it by gunzip first", err)
 
     def test_patterns_are_bounded(self):
         """A pattern that would look at all files, or at very many names, ends."""

@@ -92,6 +92,8 @@ static const char *skip_mark(char **text, size_t *len)
 	    (!memcmp(t, "\xff\xfe", 2) || !memcmp(t, "\xfe\xff", 2)))
 		return "is UTF-16; convert it, for example by iconv -f utf-16 "
 		       "-t utf-8";
+	if (*len >= 2 && !memcmp(t, "\x1f\x8b", 2)) /* RFC 1952 section 2.3.1 */
+		return "is compressed; unpack it by gunzip first";
 	if (*len >= 3 && !memcmp(t, "\xef\xbb\xbf", 3)) {
 		*text += 3;
 		*len -= 3;

@@ -227,18 +227,42 @@ static char *read_string(struct reader *r, char quote)
 
 /* ---- values ---- */
 
-/* A word without quotes, of UCL: up to the end of the line, a separator or a
- * bracket; of JSON: a number, true, false or null. */
+/* Finds the end of a word of UCL: the end of the line, a separator, a comment, or a
+ * bracket that the word has not opened. */
+static const char *end_of_word(const struct reader *r)
+{
+	unsigned braces = 0, brackets = 0;
+	const char *p = r->p;
+
+	for (; p < r->end && *p; p++) {
+		if (*p == '{')
+			braces++;
+		else if (*p == '[')
+			brackets++;
+		else if (*p == '}' && braces)
+			braces--;
+		else if (*p == ']' && brackets)
+			brackets--;
+		else if (strchr("\r\n;,}]#", *p) ||
+			 (*p == '/' && r->end - p >= 2 && p[1] == '*'))
+			break;
+	}
+	return p;
+}
+
+/* A word without quotes; of JSON: a number, true, false or null. */
 static struct tree *read_word(struct reader *r, const char *key)
 {
-	const char *stop = r->json ? " \t\r\n,]}" : "\r\n;,}]#";
 	const char *start = r->p;
 	struct tree *t;
 	char *text;
 	size_t n;
 
-	while (r->p < r->end && *r->p && !strchr(stop, *r->p))
-		r->p++;
+	if (r->json)
+		while (r->p < r->end && *r->p && !strchr(" \t\r\n,]}", *r->p))
+			r->p++;
+	else
+		r->p = end_of_word(r);
 	n = (size_t)(r->p - start);
 	while (n && (start[n - 1] == ' ' || start[n - 1] == '\t'))
 		n--;

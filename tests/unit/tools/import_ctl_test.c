@@ -69,6 +69,20 @@ static void test_ctl_syntax_errors(void **state)
 		     "UCL takes in quotes only; write target \"NAME\" {");
 }
 
+/* As libucl: a comment ends a word, also over lines, and brackets may be in pairs. */
+static void test_ucl_words(void **state)
+{
+	(void)state;
+	expect("ctl",
+	       "target { \"" IQN "\" { auth-group = no-access /* c\n"
+	       "auth-group = no-authentication */\nlun { 0 { path = /a{b}[c]\n"
+	       "options { readonly = on; writecache = off /* c */ } } } } }\n",
+	       "{store: \"/a{b}[c]\", read-only: yes, cache: write-through}",
+	       "auth-group: none", NULL);
+	expect_error("ctl", "target { \"" IQN "\" { alias = a]b } }\n",
+		     "F:1: a key expected, found ']'");
+}
+
 /* iserd refuses an alias of more bytes than a name has (RFC 7143 section 13.7). */
 static void test_ctl_alias(void **state)
 {
@@ -365,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_ctl_syntaxes_agree),
 		cmocka_unit_test(test_ctl_syntax_errors),
 		cmocka_unit_test(test_ucl_include),
+		cmocka_unit_test(test_ucl_words),
 		cmocka_unit_test(test_ctl_alias),
 		cmocka_unit_test(test_ctl_access),
 		cmocka_unit_test(test_ctl_portals),
