@@ -305,7 +305,8 @@ void dev_lu_registrations(const struct dev_lu *lu,
 			  void *arg);
 
 /* dev_lun_decode reads an 8-byte LUN as a number (SAM-5 §4.7: simple,
- * peripheral and flat addressing, one level). ERR_NOT_FOUND: another form.
+ * peripheral and flat addressing, one level). In the peripheral form the bus counts as the
+ * upper six bits: libiscsi and QEMU send 01 2C for LUN 300. ERR_NOT_FOUND: another form.
  * dev_lun_encode returns the 8-byte LUN: peripheral addressing below 256, flat
  * addressing above. */
 static inline int dev_lun_decode(uint64_t wire, uint16_t *lun)
@@ -314,16 +315,10 @@ static inline int dev_lun_decode(uint64_t wire, uint16_t *lun)
 
 	if (wire & 0x0000ffffffffffffull)
 		return ERR_NOT_FOUND;
-	switch (first >> 14) {
-	case 0: /* bus 0 only */
-		*lun = first & 0xff;
-		return first & 0x3f00 ? ERR_NOT_FOUND : 0;
-	case 1:
-		*lun = first & 0x3fff;
-		return 0;
-	default:
+	if (first >> 14 > 1)
 		return ERR_NOT_FOUND;
-	}
+	*lun = first & 0x3fff;
+	return 0;
 }
 uint64_t dev_lun_encode(uint16_t lun);
 

@@ -103,13 +103,16 @@ static void test_lun_forms_sam5_4_7(void **state)
 	assert_int_equal(lun, 7);
 	assert_int_equal(dev_lun_decode(0x4123000000000000ull, &lun), 0);
 	assert_int_equal(lun, 0x123);
-	assert_int_equal(dev_lun_decode(0x0107000000000000ull, &lun),
-			 ERR_NOT_FOUND);
+	/* libiscsi and QEMU send LUN 300 so */
+	assert_int_equal(dev_lun_decode(0x012c000000000000ull, &lun), 0);
+	assert_int_equal(lun, 300);
+	assert_int_equal(dev_lun_decode(0x3fff000000000000ull, &lun), 0);
+	assert_int_equal(lun, 16383);
 	assert_int_equal(dev_lun_decode(0xc101000000000000ull, &lun),
 			 ERR_NOT_FOUND);
 	assert_int_equal(dev_lun_decode(0x0007000000000001ull, &lun),
 			 ERR_NOT_FOUND);
-	for (uint16_t i = 0; i < 256; i++) {
+	for (uint16_t i = 0; i < 512; i++) {
 		assert_int_equal(dev_lun_decode(dev_lun_encode(i), &lun), 0);
 		assert_int_equal(lun, i);
 	}
