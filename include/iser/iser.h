@@ -767,7 +767,9 @@ ISER_API const char *iser_device_type(uint8_t type);
 ISER_API int iser_inquiry(struct iser_session *s, int lun, int page,
 			  uint8_t *buf, size_t size);
 /* iser_report_luns stores the LUNs of the target (REPORT LUNS) to luns, at most
- * max. Returns the number of units that the target reports, which may be more. */
+ * max. Returns the number of units that the target reports, which may be more. LUNs of
+ * several levels have no number here and do not count. Later commands of this
+ * session have the eight bytes that the target reports for their LUN. */
 ISER_API int iser_report_luns(struct iser_session *s, int *luns, int max);
 /* iser_test_unit_ready returns 0 if the unit is ready for commands. ISER_E_SCSI:
  * it is not; iser_message has the reason. */

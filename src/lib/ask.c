@@ -120,7 +120,17 @@ static int take_serial(struct lib_ask *a)
 	return 0;
 }
 
+/* The LUN may have another form than the one without a unit. */
+static int take_luns(struct lib_ask *a)
+{
+	a->knows_luns = true;
+	return lib_wire_note(a->session, a->params.data, answer_len(a))
+		       ? 0
+		       : ISER_E_NOT_FOUND;
+}
+
 static int (*const take_answer[])(struct lib_ask *a) = {
+	[ASK_LUNS] = take_luns,
 	[ASK_INQUIRY] = take_inquiry,
 	[ASK_CAPACITY_16] = take_capacity_16,
 	[ASK_CAPACITY_10] = take_capacity_10,
@@ -145,6 +155,7 @@ static bool can_skip(const struct lib_ask *a)
 		       a->who.has_capacity || a->capacity_err;
 	case ASK_SERIAL:
 		return lib_identity_is_strong(&a->who.identity);
+	case ASK_LUNS:
 	case ASK_INQUIRY:
 	case ASK_IDENTITY:
 	case ASK_OVER:
@@ -156,6 +167,9 @@ static bool can_skip(const struct lib_ask *a)
 static void prep_step(struct lib_ask *a)
 {
 	switch (a->step) {
+	case ASK_LUNS:
+		iser_prep_report_luns(&a->io, &a->params);
+		break;
 	case ASK_INQUIRY:
 		iser_prep_inquiry(&a->io, a->lun, -1, &a->params);
 		break;
@@ -218,6 +232,11 @@ static void next_step(struct lib_ask *a)
 	int err = lib_ask_is_lost(a->io.err) ? a->io.err
 					     : take_answer[a->step](a);
 
+	if (err == ISER_E_NOT_FOUND && !a->knows_luns) {
+		a->step = ASK_LUNS;
+		submit_step(a);
+		return;
+	}
 	do
 		a->step++;
 	while (!err && can_skip(a));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ask.h: asks a unit who it is: INQUIRY, READ CAPACITY(16) or (10), VPD page 83h, and
- * page 80h if no designator is strong (identity.h). A unit attention that says that the
+ * page 80h if no designator is strong (identity.h). Where the LUN seems to have no unit,
+ * REPORT LUNS may give another form of it (wire.c). A unit attention that says that the
  * unit may have changed begins the queries anew.
  */
 #ifndef LIB_ASK_H
@@ -10,6 +11,7 @@
 #include "lib/identity.h"
 
 enum lib_ask_step {
+	ASK_LUNS, /* only if the LUN has no unit: it may have another form */
 	ASK_INQUIRY,
 	ASK_CAPACITY_16,
 	ASK_CAPACITY_10,
@@ -34,6 +36,7 @@ struct lib_ask {
 	struct iser_io failed; /* the command of err or capacity_err */
 	/* ask.c's own */
 	enum lib_ask_step step;
+	bool knows_luns;       /* ASK_LUNS is over */
 	const unsigned *round; /* lib_guard.round */
 	unsigned begun_at, rounds;
 	struct iser_io io;

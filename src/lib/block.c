@@ -96,8 +96,6 @@ int iser_test_unit_ready(struct iser_session *s, int lun)
 #define TYPE_ZONED	0x14
 #define TYPE_UNKNOWN	0x1f
 
-#define LUNS_MAX 16384 /* LUNs of 14 bits (SAM-5 §4.7) */
-
 const char *iser_device_type(uint8_t type)
 {
 	static const char *const names[] = {
@@ -284,8 +282,7 @@ static int run_prepared(struct iser_session *s, struct iser_io *io,
 
 int iser_report_luns(struct iser_session *s, int *luns, int max)
 {
-	uint32_t units = (uint32_t)MIN(MAX(max, 1), LUNS_MAX);
-	struct iovec iov = { .iov_len = 8 + 8 * (size_t)units };
+	struct iovec iov = { .iov_len = 8 + 8 * (size_t)LIB_LUNS };
 	struct iser_io io = { 0 };
 	struct iser_parameters p;
 	int err;
@@ -298,8 +295,10 @@ int iser_report_luns(struct iser_session *s, int *luns, int max)
 	put_be32(io.cdb + 6, (uint32_t)iov.iov_len);
 	io.iov = &iov;
 	err = run_prepared(s, &io, 8);
-	if (!err)
+	if (!err) {
 		err = iser_parse_luns(&io, luns, max);
+		lib_wire_note(s, iov.iov_base, io.transferred);
+	}
 	free(iov.iov_base);
 	return err;
 }

@@ -7,6 +7,7 @@
  *   loop.c        the event loop
  *   state.c       the states of a session; queries
  *   url.c         URLs
+ *   wire.c        the eight bytes of a LUN
  *   identity.c    who a unit is (identity.h)
  *   guard.c       whether a LUN leads to the right unit (guard.h)
  *   queue.c       commands that wait for a task, and commands that have failed
@@ -321,6 +322,7 @@ struct iser_session {
 	struct lib_commands commands;
 	struct lib_guard guard;
 	struct lib_type typed;
+	uint8_t *other_luns; /* a bit for each of LIB_LUNS; wire.c's. NULL: none */
 	struct lib_member member;
 	struct lib_set *set; /* NULL: a session of its own */
 };
@@ -380,6 +382,34 @@ bool lib_session_is_connecting(const struct iser_session *s);
 void lib_session_add_stats(struct net_conn_stats *sum,
 			   const struct net_conn *c);
 
+/* ---- wire.c ---- */
+
+#define LIB_LUNS 16384 /* numbers of one level (SAM-5 §4.7.7.3) */
+
+/* lib_usual_form returns a LUN in the form that most targets use (SAM-5 §4.7):
+ * flat addressing above 255. */
+static inline uint64_t lib_usual_form(int lun)
+{
+	uint64_t wire = (uint64_t)(unsigned)lun << 48;
+
+	return lun > 255 ? wire | 0x4000000000000000ull : wire;
+}
+/* lib_wire_lun returns a LUN as REPORT LUNS has returned it, or in the usual form. */
+static inline uint64_t lib_wire_lun(const struct iser_session *s, int lun)
+{
+	uint64_t wire = lib_usual_form(lun);
+
+	if (s->other_luns && (unsigned)lun < LIB_LUNS &&
+	    s->other_luns[lun / 8] >> lun % 8 & 1)
+		wire ^= 0x4000000000000000ull;
+	return wire;
+}
+/* lib_lun_of returns the number of a LUN; negative: it has another form. */
+int lib_lun_of(uint64_t wire);
+/* lib_wire_note keeps the forms of the LUNs in an answer of REPORT LUNS of which len bytes
+ * came. Returns whether a form has changed. Without memory the forms stay as they are. */
+bool lib_wire_note(struct iser_session *s, const uint8_t *answer, size_t len);
+
 /* ---- url.c ---- */
 
 /* lib_put_zone copies a TargetAddress that the target at host has reported. A link-local
@@ -432,14 +462,6 @@ void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err);
 void lib_io_fail_task(struct iser_session *s, struct lib_task *lt, int err);
 /* lib_io_fail_queue ends all queued commands with err. */
 void lib_io_fail_queue(struct iser_session *s, int err);
-/* lib_wire_lun returns a LUN in wire form (SAM-5 §4.7). */
-static inline uint64_t lib_wire_lun(int lun)
-{
-	uint64_t wire = (uint64_t)(unsigned)lun << 48;
-
-	/* flat space addressing */
-	return lun > 255 ? wire | 0x4000000000000000ull : wire;
-}
 /* lib_io_deadline returns the deadline of a command that is issued now. */
 xtime lib_io_deadline(const struct iser_session *s, xtime now);
 /* lib_retry_holds returns whether new commands of this unit have to wait because

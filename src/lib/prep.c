@@ -194,15 +194,24 @@ int iser_parse_luns(const struct iser_io *io, int *luns, int max)
 {
 	const uint8_t *b = io->iov->iov_base;
 	size_t came = answer_len(io);
+	int found = 0, other = 0;
 	uint32_t n;
 
 	if (came < 8)
 		return ISER_E_SHORT;
 	n = MIN(get_be32(b) / 8, (uint32_t)(came - 8) / 8);
-	for (uint32_t i = 0; i < n && (int)i < max; i++)
-		luns[i] = get_be16(b + 8 + 8 * i) & 0x3fff;
+	for (uint32_t i = 0; i < n; i++) {
+		int lun = lib_lun_of(get_be64(b + 8 + 8 * i));
+
+		if (lun < 0)
+			other++; /* no command could be sent to it */
+		else if (found < max)
+			luns[found++] = lun;
+	}
+	if (found < max)
+		return found;
 	/* the buffer is full: the target has more units */
-	return came == io->iov->iov_len ? (int)(get_be32(b) / 8) : (int)n;
+	return (int)(came == io->iov->iov_len ? get_be32(b) / 8 : n) - other;
 }
 
 void iser_prep_lba_status(struct iser_io *io, int lun, uint64_t lba, int max,

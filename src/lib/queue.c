@@ -86,7 +86,7 @@ static ALWAYS_INLINE void start_task(struct iser_session *s,
 	lt->tries = 0;
 	lt->saw_attention = lt->is_aborting = lt->is_doubtful = false;
 	lt->attentions = lt->refusals = 0;
-	t->lun = lib_wire_lun(io->lun);
+	t->lun = lib_wire_lun(s, io->lun);
 	memcpy(t->cdb, io->cdb, sizeof(io->cdb));
 	t->cdb_len = io->cdb_len;
 	t->read = both || io->direction == ISER_READ;

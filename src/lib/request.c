@@ -192,7 +192,7 @@ int iser_manage_tasks_start(struct iser_session *s, enum iser_function function,
 				  .done = done,
 				  .arg = arg };
 	err = ini_task_management(s->ini, &m->r, (enum iscsi_tmf)function,
-				  lib_wire_lun(lun), NULL,
+				  lib_wire_lun(s, lun), NULL,
 				  lib_request_deadline(s));
 	if (err)
 		free(m);

@@ -46,6 +46,7 @@ static void end_session(struct iser_session *s)
 	lib_io_fini(s);
 	io_defer_cancel(&s->guard.due);
 	lib_guard_fini(s);
+	free(s->other_luns);
 	if (s->set)
 		s->set->ops->free(s);
 	list_del(&s->link);

@@ -121,12 +121,23 @@ void say_transport(const struct iser_session *s, const struct iser_url *url)
 
 #define QUALIFIER_NONE 0x60 /* 011b: no device server has this LUN (SPC-4) */
 
-int check_unit_exists(struct iser_session *s, const struct iser_url *url)
+static bool has_unit(struct iser_session *s, int lun)
 {
 	uint8_t b[36];
 
-	if (iser_inquiry(s, url->lun, -1, b, sizeof(b)) < 1 ||
-	    (b[0] & 0xe0) != QUALIFIER_NONE)
+	return iser_inquiry(s, lun, -1, b, sizeof(b)) < 1 ||
+	       (b[0] & 0xe0) != QUALIFIER_NONE;
+}
+
+int check_unit_exists(struct iser_session *s, const struct iser_url *url)
+{
+	int other;
+
+	if (has_unit(s, url->lun))
+		return 0;
+	/* the target may have it in another form, which REPORT LUNS shows to the library */
+	iser_report_luns(s, &other, 1);
+	if (has_unit(s, url->lun))
 		return 0;
 	say("%s at %s:%u: no LUN %d; iser ls lists the units of a target",
 	    url->target, url->host, url->port, url->lun);

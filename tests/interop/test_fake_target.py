@@ -7,10 +7,12 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 
 from fake_target import IQN, R_TEXT, Case, FakeTarget, text_of
 from harness import ISER, Daemon, Secrets, main, patience, until
+from lying_target import LyingTarget
 from test_bad_target import Bad
 from test_iser import BUILT
 
@@ -53,6 +55,38 @@ class Shown(Case):
             done = self.iser("info", t.url(), status=5)
             self.clean(done.raw)
             self.assertIn("moved to " + SHOWN, done.err)
+
+
+class OtherForms(LyingTarget):
+    """Has each unit at the form of its LUN that libiser does not use: flat addressing below 256, and a bus number above."""
+    forms = [bytes([1, 0x2c]) + bytes(6), bytes([0x40, 5]) + bytes(6)]
+
+    def scsi(self, c, head, data):
+        has_unit = head[8:16] in self.forms
+        if head[32] == 0x12 and not has_unit:
+            c.data_in(head, b"\x7f\0\6\2\x1f" + bytes(31))
+        elif head[32] == 0xa0 or has_unit:
+            super().scsi(c, head, data)
+        else:
+            self.check(c, head, 5, 0x25)
+
+    def luns(self, c, head):
+        c.data_in(head, struct.pack(">II", 8 * len(self.forms), 0) + b"".join(self.forms))
+
+
+class Luns(Case):
+    """A unit has the eight bytes that REPORT LUNS returns (SAM-5 §4.7.2)."""
+
+    def test_other_forms(self):
+        with OtherForms() as t, tempfile.NamedTemporaryFile() as f:
+            self.assertEqual([u["lun"] for u in json.loads(self.iser("ls", "--json", t.portal).out)[0]["units"]], [300, 5])
+            for lun in (300, 5):
+                url = t.url("timeout=5").replace("/0?", "/%d?" % lun)
+                for args in (("info", url), ("copy", "-q", url, f.name), ("copy", "-q", f.name, url), ("hash", url),
+                             ("hash", url + " " + url)):
+                    self.iser(*args)
+            done = self.iser("info", t.url().replace("/0?", "/6?"), status=21)
+            self.assertIn("no LUN 6", done.err)
 
 
 class Discovery(Case):

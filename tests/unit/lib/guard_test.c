@@ -25,6 +25,7 @@ static struct {
 	uint64_t blocks;
 	uint32_t block_size;
 	bool not_ready;
+	uint64_t forms[2]; /* of its LUN; none: each LUN has a unit */
 } f;
 
 static struct iser_io io[TASKS];
@@ -107,12 +108,25 @@ static void give(struct ini_task *t, const uint8_t *b, size_t len)
 	t->done(t);
 }
 
+static bool has_unit(uint64_t wire)
+{
+	return !f.forms[0] || wire == f.forms[0] || wire == f.forms[1];
+}
+
 /* Answers a query of lib_ask. */
 static void answer(struct ini_task *t)
 {
 	uint8_t b[36] = { 0 };
 
-	if (t->cdb[0] == SCSI_SERVICE_ACTION_IN_16 && f.not_ready) {
+	if (t->cdb[0] == SCSI_REPORT_LUNS) {
+		put_be32(b, f.forms[1] ? 16 : 8);
+		put_be64(b + 8, f.forms[0]);
+		put_be64(b + 16, f.forms[1]);
+		give(t, b, f.forms[1] ? 24 : 16);
+	} else if (!has_unit(t->lun)) {
+		b[0] = 0x7f; /* 011b, 1Fh */
+		give(t, b, 36);
+	} else if (t->cdb[0] == SCSI_SERVICE_ACTION_IN_16 && f.not_ready) {
 		end_sense(t, SENSE_NOT_READY, ASC_MEDIUM_NOT_PRESENT);
 	} else if (t->cdb[0] == SCSI_SERVICE_ACTION_IN_16) {
 		put_be64(b, f.blocks - 1);
@@ -133,7 +147,7 @@ static void answer(struct ini_task *t)
 
 static bool is_query(const struct ini_task *t)
 {
-	return t->cdb[0] == SCSI_INQUIRY ||
+	return t->cdb[0] == SCSI_INQUIRY || t->cdb[0] == SCSI_REPORT_LUNS ||
 	       t->cdb[0] == SCSI_SERVICE_ACTION_IN_16;
 }
 
@@ -262,6 +276,51 @@ static void test_first_command_of_a_lun(void **state)
 	assert_true(is_sent(1));
 	end_good(take_io(1));
 	assert_ended(1, 0);
+}
+
+/* SAM-5 §4.7.2: a unit has the eight bytes that REPORT LUNS returns. */
+static void test_form_of_a_lun_sam5_4_7(void **state)
+{
+	static const struct {
+		int lun;
+		uint64_t forms[2], sent;
+	} cases[] = {
+		/* flat addressing below 256, a bus number above */
+		{ 7, { 0x4007ull << 48 }, 0x4007ull << 48 },
+		{ 300, { 0x012cull << 48 }, 0x012cull << 48 },
+		{ 301, { 0x412dull << 48 }, 0x412dull << 48 },
+		/* both */
+		{ 8, { 0x4008ull << 48, 0x0008ull << 48 }, 0x0008ull << 48 },
+		{ 302, { 0x412eull << 48, 0x012eull << 48 }, 0x412eull << 48 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		memcpy(f.forms, cases[i].forms, sizeof(f.forms));
+		submit_to(1, cases[i].lun, SCSI_WRITE_10);
+		identify();
+		assert_true(is_sent(1));
+		assert_true(f.sent[0]->lun == cases[i].sent);
+		end_good(take_io(1));
+		assert_ended(1, 0);
+	}
+}
+
+/* Another level, and another unit. */
+static void test_no_form_of_a_lun(void **state)
+{
+	static const uint64_t others[] = { 0xc107ull << 48,
+					   0x0007000100000000ull,
+					   0x4008ull << 48 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+		f.forms[0] = others[i];
+		submit_to(1, 7, SCSI_WRITE_10);
+		identify();
+		assert_ended(1, ISER_E_SCSI);
+		assert_int_equal(f.nsent, 0);
+	}
 }
 
 /* W1 meets the attention, W2 was in progress, W3 is new. */
@@ -674,6 +733,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_first_command_of_a_lun),
+		TEST(test_form_of_a_lun_sam5_4_7),
+		TEST(test_no_form_of_a_lun),
 		TEST(test_same_unit_goes_on),
 		TEST(test_other_unit),
 		TEST(test_other_block_size),

@@ -139,6 +139,13 @@ static void test_luns_at_each_length(void **state)
 	put_be32(p.data, 1000 * 8);
 	io.transferred = sizeof(p.data);
 	assert_int_equal(iser_parse_luns(&io, luns, 4), 1000);
+	/* two levels; a well known unit (SAM-5 §4.7.6.1, §4.7.7.5.1): no number */
+	put_be32(p.data, 3 * 8);
+	put_be64(p.data + 8, 0x0001000200000000ull);
+	put_be64(p.data + 16, 0xc101ull << 48);
+	put_be64(p.data + 24, 0x012cull << 48);
+	assert_int_equal(iser_parse_luns(&io, luns, 4), 1);
+	assert_int_equal(luns[0], 300);
 }
 
 static void put_extent(unsigned i, uint64_t lba, uint32_t blocks,

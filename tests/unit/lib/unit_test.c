@@ -217,6 +217,7 @@ static int report_status(struct iser_io *io)
 static int execute(struct iser_io *io)
 {
 	uint8_t mode[8] = { 7, 0, disk.mode, 0 };
+	uint8_t luns[16] = { [3] = 8, [9] = 3 };
 
 	if (io->cdb[0] == disk.fail_opcode && disk.lose) {
 		disk.lose--;
@@ -228,6 +229,8 @@ static int execute(struct iser_io *io)
 	switch (io->cdb[0]) {
 	case SCSI_INQUIRY:
 		return inquire(io);
+	case SCSI_REPORT_LUNS: /* LUN 3 in the usual form */
+		return answer(io, luns, sizeof(luns));
 	case SCSI_READ_CAPACITY_10:
 		return report_capacity(io);
 	case SCSI_SERVICE_ACTION_IN_16:
@@ -277,7 +280,7 @@ void __wrap_iser_submit(struct iser_session *s, struct iser_io *io)
 {
 	assert_ptr_equal(s, &session);
 	assert_true(disk.nios < IOS);
-	assert_int_equal(io->lun, 3);
+	assert_int_equal(io->lun, io->cdb[0] == SCSI_REPORT_LUNS ? 0 : 3);
 	io->err = 0;
 	io->status = 0;
 	io->sense_len = 0;
