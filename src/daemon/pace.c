@@ -21,7 +21,7 @@ xtime pace_due(const struct credit *c, xtime now)
 
 void pace_use(struct credit *c, xtime took)
 {
-	c->left -= took;
+	c->left = MAX(c->left - took, -PACE_DEBT * c->burst);
 }
 
 static void run_piece(struct pace *p)

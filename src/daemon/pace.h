@@ -10,7 +10,11 @@
 #include "io/io.h"
 
 /* Time that may be used: 1/part of what passes, at most burst at once. It may become negative,
- * since a piece of work is not interrupted. */
+ * since a piece of work is not interrupted, but not by more than PACE_DEBT bursts: after one
+ * piece that took seconds, as the change of thousands of units does, the next one waits for less
+ * than a second, or the client would take the daemon for one that hangs. */
+#define PACE_DEBT 5
+
 struct credit {
 	xtime burst, left, at;
 	unsigned part;

@@ -19,6 +19,10 @@ static void test_credit_grows_with_time(void **state)
 	assert_int_equal(pace_due(&c, 105), 105 + 5 * 1001);
 	assert_false(pace_may(&c, 5105));
 	assert_true(pace_may(&c, 5110));
+	pace_use(&c,
+		 1000000); /* a long piece delays others for a limited time */
+	assert_false(pace_may(&c, 5110));
+	assert_int_equal(pace_due(&c, 5110), 5110 + 5 * (PACE_DEBT * 1000 + 1));
 	/* at most the burst */
 	assert_true(pace_may(&c, 1000000));
 	pace_use(&c, 1000);
