@@ -98,8 +98,9 @@ static inline void login_fixture_target(struct iscsi_login_config *cfg,
 					struct login_fixture *f)
 {
 	login_fixture_config(cfg, ISCSI_TARGET);
-	f->verdict = (struct iscsi_login_verdict){ .tpgt = 1 };
-	f->admit_status = ISCSI_LOGIN_SUCCESS;
+	*f = (struct login_fixture){ .verdict = { .tpgt = 1 },
+				     .find_status = ISCSI_LOGIN_SUCCESS,
+				     .admit_status = ISCSI_LOGIN_SUCCESS };
 	cfg->identify = login_fixture_identify;
 	cfg->find_secret = login_fixture_find;
 	cfg->admit = login_fixture_admit;
