@@ -9,13 +9,14 @@
 
 #include "base/opt.h"
 
-#define RPC_PARAMS 3 /* of one method */
+#define RPC_PARAMS 3  /* of one method */
+#define RPC_NUMBER 24 /* bytes of a number as text */
 
 /* The parameters of all methods; a method has those that its rows name. */
 struct rpc_args {
 	unsigned id;
 	uint64_t size; /* bytes */
-	/* borrowed from the request */
+	/* borrowed from the request, or in numbers */
 	const char *lun, *path, *peer, *patch, *version, *target;
 	unsigned level; /* enum trace_level */
 	unsigned state; /* of rpc_group_states or rpc_port_states */
@@ -24,6 +25,7 @@ struct rpc_args {
 	unsigned off; /* of rpc_on_off */
 	/* which were given, by the order of the method's rows */
 	bool given[RPC_PARAMS];
+	char numbers[RPC_PARAMS][RPC_NUMBER]; /* the texts of numbers */
 };
 
 /* The words of the parameters, in the order of their numbers in rpc_args; NULL

@@ -280,7 +280,7 @@ static void method_stats(const struct request *r)
 
 /* Returns a value as the text that iserctl sends: "3", "yes" and "yes" for 3,
  * true and "yes". NULL: a value of another type. */
-static const char *value_text(const json_t *v, char buf[32])
+static const char *value_text(const json_t *v, char buf[RPC_NUMBER])
 {
 	if (json_is_string(v))
 		return json_string_value(v);
@@ -288,17 +288,17 @@ static const char *value_text(const json_t *v, char buf[32])
 		return json_is_true(v) ? "yes" : "no";
 	if (!json_is_integer(v))
 		return NULL;
-	snprintf(buf, 32, "%lld", (long long)json_integer_value(v));
+	snprintf(buf, RPC_NUMBER, "%lld", (long long)json_integer_value(v));
 	return buf;
 }
 
-/* Checks a value by its row and stores it in *args. False: why has the
- * reason. */
-static bool take_value(const struct rpc_param *p, const json_t *v,
+/* Checks the value of parameter i by its row p and stores it in *args. False: why
+ * has the reason. */
+static bool take_value(const struct rpc_param *p, unsigned i, const json_t *v,
 		       struct rpc_args *args, char why[OPT_WHY])
 {
-	char buf[32], reason[OPT_WHY];
-	const char *text = value_text(v, buf), *name = p->opt.name;
+	char reason[OPT_WHY];
+	const char *text = value_text(v, args->numbers[i]), *name = p->opt.name;
 
 	if (!text) {
 		snprintf(why, OPT_WHY,
@@ -357,7 +357,7 @@ static bool take_params(const struct rpc_method *m, json_t *params,
 		if (!p->opt.name)
 			continue;
 		args->given[i] = v != NULL;
-		if (v && !take_value(p, v, args, why))
+		if (v && !take_value(p, i, v, args, why))
 			return false;
 		if (!v && !p->optional) {
 			snprintf(why, OPT_WHY, "%s: missing; give %s=%s",
