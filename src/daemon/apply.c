@@ -18,6 +18,7 @@
 #include "daemon/health.h"
 #include "daemon/luns/identities.h"
 #include "daemon/luns/module.h"
+#include "daemon/names.h"
 #include "daemon/portals.h"
 #include "daemon/say.h"
 #include "daemon/secrets.h"
@@ -301,7 +302,7 @@ static bool free_number(const struct daemon *d, unsigned *next)
 static bool open_units(struct change *c)
 {
 	struct daemon *d = c->d;
-	unsigned next = 0;
+	unsigned next = 0, before = c->errors->n;
 
 	c->nold = d->nunits;
 	c->units = units_match(d, c->m);
@@ -326,8 +327,9 @@ static bool open_units(struct change *c)
 		if (!c->units[i])
 			return false;
 	}
+	unit_names_check(c->m, c->units, c->errors);
 	identities_save(d->stores.identities); /* before initiators see them */
-	return true;
+	return c->errors->n == before;
 }
 
 /* Lists the units that m does not have. */

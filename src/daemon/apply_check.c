@@ -9,6 +9,7 @@
 #include "daemon/daemon.h"
 #include "daemon/look.h"
 #include "daemon/luns/module.h"
+#include "daemon/names.h"
 #include "daemon/secrets.h"
 #include "daemon/units.h"
 
@@ -98,6 +99,8 @@ bool apply_check(const struct daemon *d, const struct cfg_model *m,
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
 	if (looks && e->n == before)
 		look(d, m, units, e);
+	if (looks && e->n == before)
+		unit_names_check(m, units, e);
 	free(units);
 	return e->n == before && apply_groups_check(d, m, e) &&
 	       chap_secrets_check(m, e, true);

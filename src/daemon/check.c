@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "daemon/config/model.h"
 #include "daemon/look.h"
+#include "daemon/names.h"
 #include "daemon/secrets.h"
 
 /* Reads a file with its secrets; looks: and looks whether what it names is there. NULL
@@ -22,8 +23,10 @@ static struct cfg_model *load(const char *path, bool looks)
 		return NULL;
 	}
 	m = cfg_model_load(path, e);
-	if (m && looks)
+	if (m && looks) {
 		cfg_look(m, &e[0], &e[1]);
+		unit_names_check(m, NULL, e);
+	}
 	if (m && (!chap_secrets_check(m, e, false) || e->n)) {
 		cfg_model_free(m);
 		m = NULL;

@@ -16,6 +16,7 @@
 #include "daemon/luns/ports.h"
 #include "daemon/luns/private.h"
 #include "daemon/luns/state.h"
+#include "daemon/names.h"
 #include "daemon/say.h"
 #include "daemon/takeover.h"
 #include "daemon/units.h"
@@ -166,6 +167,9 @@ static bool open_units(struct daemon *d)
 
 	for (unsigned i = 0; good && i < d->model->backstores.n; i++)
 		good = unit_open(d, d->model, i, (uint16_t)i, e);
+	if (good)
+		unit_names_check(d->model, d->units, e);
+	good = good && !e->n;
 	if (!e)
 		say("out of memory");
 	else

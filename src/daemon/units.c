@@ -21,6 +21,7 @@
 #include "daemon/luns/open.h"
 #include "daemon/luns/protection.h"
 #include "daemon/luns/state.h"
+#include "daemon/names.h"
 #include "daemon/say.h"
 #include "daemon/takeover.h"
 
@@ -68,16 +69,17 @@ static const struct unit *on_file(const struct daemon *d, dev_t dev, ino_t ino)
 	return NULL;
 }
 
-/* Two units on one store would overwrite each other's reservations. */
-static bool is_twice(const struct daemon *d, const uint8_t uuid[16])
+/* Returns the unit with this identity, or NULL. */
+static const struct unit *twin_of(const struct daemon *d,
+				  const uint8_t uuid[16])
 {
 	list_for_each(it, uuid_bucket(d, uuid)) {
 		const struct unit *u = list_entry(it, struct unit, same_uuid);
 
 		if (!memcmp(u->uuid, uuid, 16))
-			return true;
+			return u;
 	}
-	return false;
+	return NULL;
 }
 
 /* False: no memory. */
@@ -183,6 +185,18 @@ static bool can_take_over(const struct making *k)
 	return false;
 }
 
+/* unit_names_check refuses twins that are not one store. */
+static void report_twin(const struct making *k)
+{
+	const struct unit *v = twin_of(k->d, k->u->uuid);
+
+	if (v && strcmp(v->name, k->u->name) != 0)
+		say_note("backstore %s: is the store of backstore %s, and the "
+			 "same disk for initiators; the state that is saved is "
+			 "that of %s",
+			 k->u->name, v->name, v->name);
+}
+
 /* Sets the identity of the unit: uuid has that which the store itself has, and gets it.
  * False after a message. */
 static bool identify(struct making *k, int fd, uint8_t uuid[16])
@@ -213,15 +227,16 @@ static bool identify(struct making *k, int fd, uint8_t uuid[16])
 	k->u->source = id.source;
 	if (id.is_old)
 		report_naa(k, id.uuid);
+	report_twin(k);
 	return can_take_over(k);
 }
 
 /* Whether state is saved: the next start would not find that of an identity that nothing
- * keeps. */
+ * keeps, and two units on one store would overwrite each other's reservations. */
 static bool can_keep(const struct making *k)
 {
 	return k->d->state && k->u->source != IDENTITY_PROCESS &&
-	       !is_twice(k->d, k->u->uuid);
+	       !twin_of(k->d, k->u->uuid);
 }
 
 static bool has_backstore(const struct cfg_luns *luns, unsigned backstore)
@@ -274,32 +289,6 @@ static bool take_lu(struct making *k, bool keeps)
 	if (k->u->member) /* its state is in the record */
 		return true;
 	return (!keeps || state_load(k->d->state, k->u->lu)) && take_over(k);
-}
-
-static void copy_text(char *to, size_t size, const char *text)
-{
-	snprintf(to, size, "%s", text ? text : "");
-}
-
-struct dev_lu_config unit_config(const struct cfg_backstore *b)
-{
-	struct dev_lu_config cfg = {
-		.read_only = b->lun.read_only,
-		.rotational = b->rotational,
-		.write_through = b->cache == CFG_WRITE_THROUGH,
-		.limits = b->limits,
-		.removable = b->lun.removable,
-		.erase_rate = b->lun.sanitize_rate,
-	};
-
-	copy_text(cfg.vendor, sizeof(cfg.vendor), b->vendor);
-	copy_text(cfg.product, sizeof(cfg.product), b->product);
-	copy_text(cfg.revision, sizeof(cfg.revision), b->revision);
-	copy_text(cfg.serial, sizeof(cfg.serial), b->serial);
-	cfg.naa = b->naa;
-	cfg.eui = b->eui;
-	copy_text(cfg.name, sizeof(cfg.name), b->head.name);
-	return cfg;
 }
 
 static struct dev_lu_config config_of(const struct making *k)

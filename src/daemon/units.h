@@ -64,8 +64,6 @@ void unit_detach(struct daemon *d, struct unit *u);
 /* unit_free frees the unit, whose dev_lu the device has freed; NULL has no
  * effect. */
 void unit_free(struct unit *u);
-/* unit_config returns what b says of a unit; without its number and type. */
-struct dev_lu_config unit_config(const struct cfg_backstore *b);
 /* units_match returns the unit of each backstore of m by its name; NULL: there is
  * none. The caller frees the array. NULL: no memory. */
 struct unit **units_match(const struct daemon *d, const struct cfg_model *m);

@@ -122,6 +122,56 @@ class Fields(Config):
         self.assertIn("naa: 7: not an NAA identifier", refused("ram:1M,naa=7"))
         self.assertIn("given twice", refused("ram:1M,naa=5000000000000001,naa=5000000000000001"))
 
+    PAIR = "backstores: {d: {store: \"ram:1M\", %s}, e: {store: \"ram:2M\", %s}}\n"
+
+    def test_equal(self):
+        """Two units with one identity or one name, which initiators would take for one disk: at the start, by a check and by a change."""
+        for one, two, what in (("uuid: " + UUID, "uuid: " + UUID, "uuid " + UUID),
+                               ("serial: S1", "serial: S1", "serial number S1"),
+                               ("serial: " + UUID, "naa: " + LIO, "NAA identifier " + LIO),
+                               ("uuid: " + UUID, "naa: 381d4fae7dec41d0", "NAA identifier 381d4fae7dec41d0"),
+                               ("naa: 5000000000000001, serial: S1", "naa: 5000000000000001, serial: S2", "NAA identifier 5000000000000001"),
+                               ("eui: 0025385a91b0326f, serial: S1", "eui: 0025385a91b0326f, serial: S2", "EUI-64 0025385a91b0326f")):
+            path = self.write(self.PAIR % (one, two) + self.MORE)
+            wanted = "backstore e: its %s is that of backstore d, so initiators would take both for one disk; give each its own" % what
+            for command, status in ((ISERD, "--config", path), 3), ((ISERD, "--config", path, "--check"), 2), ((ISERCTL, "check", path), 1):
+                done = run(command, check=False)
+                self.assertEqual(done.returncode, status, done.text)
+                self.assertIn(wanted, done.text)
+                self.assertEqual(done.text.count("is that of backstore"), 1)
+        # other vendors give other names
+        self.addCleanup(Configured(self.write(self.PAIR % ("serial: S1, naa: 5000000000000001", "serial: S1, vendor: ACME, naa: 5000000000000002") + self.MORE), 1).stop)
+        self.assertRegex(refused("ram:1M,serial=S1", "ram:1M,serial=S1", status=3), "backstore lun1: its serial number S1 is that of backstore lun0")
+
+    def test_change_to_equal(self):
+        self.serve("")
+        naa = json.loads(self.iserctl("--json", "luns"))[0]["naa"]
+        for fields in ("naa=" + naa,), ("store=ram:1M", "uuid=" + json.loads(self.iserctl("--json", "luns"))[0]["uuid"]):
+            for more in (), ("--dry-run",):
+                text = self.iserctl("backstore", "add", "e", *(("store=ram:2M",) if len(fields) == 1 else ()), *fields, *more, status=1)
+                self.assertRegex(text, "backstore e: its .* is that of backstore d, so initiators would take both for one disk")
+        self.iserctl("backstore", "add", "e", "store=ram:2M", "naa=5000000000000001")
+        for more in (), ("--dry-run",):
+            self.assertIn("NAA identifier 5000000000000001 is that of backstore d", self.iserctl("backstore", "set", "d", "naa=5000000000000001", *more, status=1))
+        self.assertEqual([u["naa"] for u in json.loads(self.iserctl("--json", "luns"))], [naa, "5000000000000001"])
+        # the store of a name may change, and two may swap their names
+        self.iserctl("backstore", "set", "e", "naa=", "serial=S1")
+        self.iserctl("backstore", "set", "d", "naa=5000000000000001")
+
+    def test_one_file_twice(self):
+        """Where one file may be two units, they have one identity; it is said once."""
+        disk = sparse(self.path("disk"), 1 << 20)
+        with Daemon("--shared", disk, disk) as d:
+            self.assertEqual(Names(d, 0).names(), Names(d, 1).names())
+            self.assertEqual(d.messages().count("backstore lun1: is the store of backstore lun0, and the same disk for initiators"), 1)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root for loop devices")
+    def test_file_and_its_loop_device(self):
+        disk = sparse(self.path("disk"), 1 << 20)
+        loop = loop_device(self, disk)
+        self.assertRegex(refused(disk, loop, status=3), "backstore lun1: is the store of backstore lun0, or a copy of it")
+        Daemon("--read-only", disk, loop).stop()
+
     def test_nothing_is_written_by_a_check(self):
         """iserd --check, iserctl check and a dry run give no identity to a file."""
         disk = sparse(self.path("disk"), 1 << 20)

@@ -14,6 +14,8 @@
  *   change     flock: held while the record is replaced
  *   lock       flock: held by the process that owns the data; its text names that
  *	      process
+ *   data	flock, shared: held by each gateway; its text says which data they serve,
+ *	      since a copy of a disk may have its identity, too
  *   name.ID    flock: held by the process that is the gateway ID
  *   g.ID       the socket at which the gateway ID receives notifications
  *
@@ -79,6 +81,7 @@ struct dir_store {
 	struct io_loop *loop;
 	char path[512]; /* the folder, for messages */
 	int dir, change, lock, name;
+	int shared;    /* the file `data` */
 	int data;      /* a copy: the open file is that of the I/O; -1: none */
 	bool has_lock; /* the lane of locks */
 	bool closed;
@@ -97,11 +100,11 @@ struct dir_store {
 	struct dir_noted noted[DIR_NOTED];
 };
 
-/* dir_open.c: 0, or -1 after a sentence in why. The descriptors that it opened are
+/* dir_open.c: 0, or -1 after a sentence in why; data as of dir_store_open. The descriptors that it opened are
  * closed by dir_close_files. */
 int dir_open_files(struct dir_store *s, const char *directory,
-		   const uint8_t uuid[16], uid_t uid, gid_t gid, char *why,
-		   size_t size);
+		   const uint8_t uuid[16], int data, uid_t uid, gid_t gid,
+		   char *why, size_t size);
 void dir_close_files(struct dir_store *s);
 void dir_release_name(struct dir_store *s);
 

@@ -7,12 +7,18 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/hex.h"
 #include "daemon/cluster/dir_internal.h"
+#include "daemon/luns/device_id.h"
 #include "daemon/luns/private.h"
+
+#define DATA_TEXT    (DEVICE_TEXT + 32)
+#define CHANGE_TRIES 50	       /* 1 s */
+#define CHANGE_PAUSE 20000000L /* ns */
 
 /* The store that is being opened, and the buffer for the error message. */
 struct opening {
@@ -111,9 +117,74 @@ static int claim_name(const struct opening *o)
 		      o->s->store.id);
 }
 
+/* ---- which data the gateways serve ---- */
+
+/* Writes a text that a path to the same data has, too, and no other data. */
+static size_t name_data(int fd, char out[DATA_TEXT])
+{
+	char device[DEVICE_TEXT];
+	struct stat st;
+	int n;
+
+	if (fd < 0 || fstat(fd, &st))
+		n = snprintf(out, DATA_TEXT, "none\n");
+	else if (!S_ISBLK(st.st_mode))
+		n = snprintf(out, DATA_TEXT, "file %u:%u %ju\n",
+			     major(st.st_dev), minor(st.st_dev),
+			     (uintmax_t)st.st_ino);
+	else if (device_name(st.st_rdev, device) == DEVICE_UNIQUE)
+		n = snprintf(out, DATA_TEXT, "device %s\n", device);
+	else
+		n = snprintf(out, DATA_TEXT, "device %u:%u\n",
+			     major(st.st_rdev), minor(st.st_rdev));
+	return (size_t)n;
+}
+
+/* Compares with the text that the gateways share, or writes it: no other gateway has the
+ * flock. The caller has that of `change`. */
+static int share_data(const struct opening *o, int data)
+{
+	char mine[DATA_TEXT], theirs[DATA_TEXT];
+	size_t len = name_data(data, mine);
+	const struct dir_store *s = o->s;
+	ssize_t n;
+
+	if (!flock(s->shared, LOCK_EX | LOCK_NB)) {
+		if (ftruncate(s->shared, 0) ||
+		    pwrite(s->shared, mine, len, 0) != (ssize_t)len)
+			return refuse(o, s->path, "data: cannot be written: %s",
+				      strerror(errno ? errno : EIO));
+	} else if (errno != EWOULDBLOCK) {
+		return refuse(o, s->path, "data: %s", strerror(errno));
+	}
+	if (flock(s->shared, LOCK_SH | LOCK_NB))
+		return refuse(o, s->path, "data: %s", strerror(errno));
+	n = pread(s->shared, theirs, sizeof(theirs), 0);
+	if (n == (ssize_t)len && !memcmp(mine, theirs, len))
+		return 0;
+	return refuse(o, s->path,
+		      "another gateway serves other data with this identity, "
+		      "one of which may be a copy; serve the same file or "
+		      "device at each gateway, or give each its own uuid");
+}
+
+static int claim_data(const struct opening *o, int data)
+{
+	const struct dir_store *s = o->s;
+	int err = dir_flock(s->change, CHANGE_TRIES, CHANGE_PAUSE);
+
+	if (err)
+		return refuse(o, s->path, "change: %s", strerror(err));
+	err = share_data(o, data);
+	flock(s->change, LOCK_UN);
+	return err;
+}
+
+/* ---- all files ---- */
+
 int dir_open_files(struct dir_store *s, const char *directory,
-		   const uint8_t uuid[16], uid_t uid, gid_t gid, char *why,
-		   size_t size)
+		   const uint8_t uuid[16], int data, uid_t uid, gid_t gid,
+		   char *why, size_t size)
 {
 	const struct opening o = {
 		.s = s, .uid = uid, .gid = gid, .why = why, .size = size
@@ -133,9 +204,10 @@ int dir_open_files(struct dir_store *s, const char *directory,
 	if (s->dir < 0)
 		return -1;
 	if (open_file(&o, "change", &s->change) ||
-	    open_file(&o, "lock", &s->lock))
+	    open_file(&o, "lock", &s->lock) ||
+	    open_file(&o, "data", &s->shared))
 		return -1;
-	return claim_name(&o);
+	return claim_name(&o) || claim_data(&o, data) ? -1 : 0;
 }
 
 static void close_file(int *fd)
@@ -158,6 +230,7 @@ void dir_close_files(struct dir_store *s)
 	close_file(&s->lock);
 	close_file(&s->change);
 	close_file(&s->name);
+	close_file(&s->shared);
 	/* I/O in progress keeps the flock */
 	close_file(&s->data);
 	close_file(&s->dir);

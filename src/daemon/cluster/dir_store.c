@@ -280,7 +280,8 @@ dir_store_open(struct io_loop *loop, const char *directory,
 	if (events)
 		s->store.events = *events;
 	s->loop = loop;
-	s->dir = s->change = s->lock = s->name = s->data = s->socket.fd = -1;
+	s->dir = s->change = s->lock = s->name = s->data = -1;
+	s->shared = s->socket.fd = -1;
 	init_lane(s, &s->record);
 	init_lane(s, &s->locks);
 	list_init(&s->sent);
@@ -294,7 +295,7 @@ dir_store_open(struct io_loop *loop, const char *directory,
 		return NULL;
 	}
 	snprintf(s->store.id, sizeof(s->store.id), "%s", id);
-	err = dir_open_files(s, directory, uuid, uid, gid, why, size);
+	err = dir_open_files(s, directory, uuid, data, uid, gid, why, size);
 	if (!err && data >= 0) {
 		s->data = fcntl(data, F_DUPFD_CLOEXEC, 0);
 		if (s->data < 0) {

@@ -408,6 +408,53 @@ static void expect_refusal(const char *id, const char *text)
 	io_loop_free(l);
 }
 
+static int make_data(const char *name)
+{
+	char path[512];
+
+	path_of(path, name);
+	return open(path, O_RDWR | O_CREAT, 0600);
+}
+
+/* Two gateways with different data of one identity, a disk and its copy, would overwrite
+ * each other's record. */
+static void test_other_data(void **state)
+{
+	struct io_loop *l = new_loop();
+	struct store_end a, b;
+	char path[512], link_path[512], why[512] = "";
+	int fd[2] = { make_data("disk"), make_data("copy") };
+
+	(void)state;
+	data_fd = fd[0];
+	store_end_open(&a, l, "a");
+	assert_null(dir_store_open(l, folder, uuid, fd[1], "b", NULL, geteuid(),
+				   getegid(), why, sizeof(why)));
+	assert_non_null(strstr(why, "another gateway serves other data"));
+	why[0] = '\0';
+	assert_null(dir_store_open(l, folder, uuid, -1, "b", NULL, geteuid(),
+				   getegid(), why, sizeof(why)));
+	assert_non_null(strstr(why, "another gateway serves other data"));
+	/* another path to the same file */
+	path_of(path, "disk");
+	path_of(link_path, "link");
+	assert_int_equal(link(path, link_path), 0);
+	data_fd = make_data("link");
+	store_end_open(&b, l, "b");
+	kit.shut(a.s);
+	close(data_fd);
+	data_fd = fd[1]; /* b still serves the disk */
+	assert_null(dir_store_open(l, folder, uuid, fd[1], "a", NULL, geteuid(),
+				   getegid(), why, sizeof(why)));
+	kit.shut(b.s);
+	store_end_open(&a, l, "a"); /* moved to the copy */
+	kit.shut(a.s);
+	close(fd[0]);
+	close(fd[1]);
+	data_fd = -1;
+	io_loop_free(l);
+}
+
 static void test_refusals(void **state)
 {
 	struct io_loop *l = new_loop();
@@ -463,6 +510,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_hostile_lock),
 		cmocka_unit_test(test_wrong_process),
 		cmocka_unit_test(test_late_write),
+		cmocka_unit_test(test_other_data),
 		cmocka_unit_test(test_refusals),
 	};
 	char *args[] = { argv[0], folder, NULL };
