@@ -62,7 +62,7 @@ const struct import_auth *ctl_find_group(struct ctl *l, const struct tree *at,
 struct ctl_group {
 	struct import_portal *tcp, *iser; /* or NULL */
 	const char *redirect;		  /* NULL: it serves its targets */
-	bool is_foreign;		  /* another machine listens there */
+	const char *unusable; /* why no target is served there, or NULL */
 };
 
 /* ctl_address_of takes ADDRESS or ADDRESS:PORT and returns the second form; NULL: it

@@ -139,9 +139,7 @@ static void take_filter(struct ctl *l, struct import_portal *p,
 	if (!strcmp(ctl_text_of(t), "portal-name") ||
 	    !strcmp(ctl_text_of(t), "portal-name-auth"))
 		p->discovery = NULL; /* iserd's default, permitted */
-	else if (!strcmp(ctl_text_of(t), "none"))
-		p->discovery = "all";
-	else {
+	else if (strcmp(ctl_text_of(t), "none") != 0) {
 		p->discovery = NULL;
 		import_note(l->m, t,
 			    "discovery-filter %s: iserd reports the targets "
@@ -152,17 +150,37 @@ static void take_filter(struct ctl *l, struct import_portal *p,
 	}
 }
 
+/* The auth group of discovery sessions. ctld accepts one. */
+static const struct import_auth *discovery_auth(struct ctl *l,
+						const struct tree *section)
+{
+	const struct import_auth *auth = NULL, *a;
+
+	for (const struct tree *c = section->first; c; c = c->next) {
+		if (!ctl_is_key(c, "discovery-auth-group"))
+			continue;
+		a = ctl_find_group(l, c, ctl_text_of(c));
+		if (auth && a != auth)
+			import_note(l->m, c,
+				    "portal-group %s: no discovery sessions: "
+				    "there are several discovery-auth-groups, "
+				    "of which ctld accepts one; repair the "
+				    "file",
+				    section->key);
+		auth = auth && a != auth ? &import_none : a;
+	}
+	return auth ? auth : &import_none;
+}
+
 /* Sets what both parts of a portal group have. */
 static void set_discovery(struct ctl *l, const struct tree *section,
 			  struct import_portal *p)
 {
-	const struct import_auth *auth = &import_none;
+	const struct import_auth *auth = discovery_auth(l, section);
 
 	p->discovery = "all"; /* ctld's default filter is none */
 	for (const struct tree *c = section->first; c; c = c->next)
-		if (ctl_is_key(c, "discovery-auth-group"))
-			auth = ctl_find_group(l, c, ctl_text_of(c));
-		else if (ctl_is_key(c, "discovery-filter"))
+		if (ctl_is_key(c, "discovery-filter"))
 			take_filter(l, p, c);
 	if (auth == &import_none)
 		p->discovery = "none";
@@ -183,15 +201,25 @@ static void note_foreign(struct ctl *l, const struct tree *section)
 
 void ctl_take_portal(struct ctl *l, const struct tree *section)
 {
-	struct ctl_group *g = pool_alloc(&l->m->pool, sizeof(*g));
+	struct ctl_group *g =
+		pool_get(&l->m->pool, &ctl_of_portal, section->key);
 	struct places *all = pool_alloc(&l->m->pool, sizeof(*all));
 
+	if (g) {
+		import_note(l->m, section,
+			    "portal-group %s: there are two of them; targets "
+			    "are not served there: repair the file",
+			    section->key);
+		g->unusable = "there are two of its name";
+		return;
+	}
+	g = pool_alloc(&l->m->pool, sizeof(*g));
 	import_settings(l->m, section, section->key,
 			&import_ctl_tables[CTL_PORTAL]);
 	pool_put(&l->m->pool, &ctl_of_portal, section->key, g);
 	g->redirect = tree_text(section, "redirect");
-	g->is_foreign = tree_find(section, "foreign");
-	if (g->is_foreign) {
+	if (tree_find(section, "foreign")) {
+		g->unusable = "it is foreign";
 		note_foreign(l, section);
 		return;
 	}

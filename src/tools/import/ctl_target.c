@@ -202,8 +202,8 @@ static void take_use(struct ctl *l, struct target *t, const struct use *u,
 {
 	const char *why = NULL;
 
-	if (u->group->is_foreign)
-		why = "it is foreign";
+	if (u->group->unusable)
+		why = u->group->unusable;
 	else if (u->auth && u->auth != t->t->auth)
 		why = "it has another auth group, and a target of iserd has "
 		      "one; make it a target of its own";

@@ -189,11 +189,11 @@ static void test_ctl_portals(void **state)
 	       "listen: [\"[::]:3260\"]", NULL);
 	expect("ctl",
 	       "portal-group p { listen 192.0.2.1:99999\ntag 2 }\nportal-group "
-	       "p { listen [::1\nlisten ::1 }\nportal-group q { listen "
+	       "r { listen [::1\nlisten ::1 }\nportal-group q { listen "
 	       "192.0.2.2 }\n",
 	       "listen 192.0.2.1:99999: left out", "listen [::1: left out",
 	       "  p:\n    tag: 2\n    listen: [\"127.0.0.1:0\"]",
-	       "  p-2:\n    tag: 3\n    listen: [\"[::1]:3260\"]",
+	       "  r:\n    tag: 3\n    listen: [\"[::1]:3260\"]",
 	       "  q:\n    tag: 4\n", NULL);
 	expect("ctl",
 	       "auth-group a { chap u secretpass12 }\nportal-group p { listen "
@@ -371,6 +371,25 @@ static void test_ctl_access_is_not_relaxed(void **state)
 	       "auth-group no-authentication {\nauth-type none\n}\n" CTL(
 		       "lun 0 { path /a }\n"),
 	       "auth-group: none", NULL);
+	/* of two rules for discovery, which ctld refuses, none opens it */
+	expect("ctl",
+	       "auth-group a { chap u secretpass12 }\nportal-group p { listen "
+	       "192.0.2.1\ndiscovery-auth-group a\ndiscovery-auth-group "
+	       "no-authentication\n}\n",
+	       "discovery: none", "p: no discovery sessions", NULL);
+	expect("ctl",
+	       "portal-group p { listen 192.0.2.1\ndiscovery-auth-group "
+	       "no-authentication\ndiscovery-filter portal-name\n"
+	       "discovery-filter none\n}\n",
+	       "transport: [tcp]\ntargets:", NULL);
+	/* of two portal groups, the other one may be meant */
+	expect("ctl",
+	       "portal-group p { listen 192.0.2.1 }\nportal-group p { listen "
+	       "0.0.0.0 }\ntarget " IQN " {\n" OPEN "portal-group p }\n",
+	       "portal-group p: there are two of them",
+	       "left out: there are two of its name",
+	       "listen: [\"192.0.2.1:3260\"]", "portal-groups: [unreachable]",
+	       NULL);
 }
 
 int main(void)
