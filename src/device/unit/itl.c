@@ -137,10 +137,11 @@ bool dev_map_equal(const struct dev_map *a, const struct dev_map *b)
 struct dev_itl *dev_itl_new(struct dev_nexus *n, uint16_t lun,
 			    struct dev_lu *lu, bool read_only)
 {
-	struct dev_itl *i = calloc(1, sizeof(*i));
+	struct dev_itl *i = aligned_alloc(_Alignof(struct dev_itl), sizeof(*i));
 
 	if (!i)
 		return NULL;
+	memset(i, 0, sizeof(*i));
 	list_init(&i->link);
 	i->nexus = n;
 	i->lun = lun;

@@ -83,10 +83,11 @@ struct dev_unflushed {
 
 /*
  * An I_T_L nexus: what a nexus has at one unit (itl.h). The worker of the nexus reads
- * and writes it. READ and WRITE use the first members.
+ * and writes it. READ and WRITE use the first members. Another worker uses no memory in its
+ * lines of the cache.
  */
 struct dev_itl {
-	uint32_t attention; /* BIT(enum dev_ua); attention.h */
+	_Alignas(64) uint32_t attention; /* BIT(enum dev_ua); attention.h */
 	uint16_t denied; /* RSV_* that reservations of others deny; reserve.c */
 	uint16_t special;    /* ORDERED, HEAD OF QUEUE tasks; taskset.c */
 	uint8_t aca;	     /* the ACA that blocks its tasks; aca.c */
