@@ -153,7 +153,7 @@ class Refusals(unittest.TestCase):
                         "ram:8M"], 2, path, *words)
 
     def test_secret_that_other_users_can_read(self):
-        """The rules are those of key files."""
+        """The rules are those of key files, but for a link: what it leads to counts, if no other user can change the link."""
         with tempfile.TemporaryDirectory() as d:
             path, self.good = os.path.join(d, "secret"), os.path.join(d, "good")
             for name, text in ((path, "of twelve bytes"), (self.good, "another secret")):
@@ -163,9 +163,14 @@ class Refusals(unittest.TestCase):
             for mode in (0o640, 0o604, 0o620, 0o644):
                 os.chmod(path, mode)
                 self.check_secret(path, "others may read or change it")
-            os.chmod(path, 0o600)
             os.symlink(path, path + ".link")
-            self.check_secret(path + ".link", "symbolic link")
+            self.check_secret(path + ".link", "others may read or change it")
+            os.chmod(path, 0o600)
+            shared = os.path.join(d, "shared")
+            os.mkdir(shared)
+            os.chmod(shared, 0o777)
+            os.symlink(path, os.path.join(shared, "link"))
+            self.check_secret(os.path.join(shared, "link"), "is a symbolic link that another user could change")
             os.mkfifo(path + ".pipe", 0o600)
             self.check_secret(path + ".pipe", "not a regular file")
             if os.geteuid() == 0:

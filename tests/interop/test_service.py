@@ -399,7 +399,7 @@ class Credentials(Folder):
                 ("credential:", here, "Invalid argument"),
                 ("credential:../outside", here, "Invalid argument"),
                 ("credential:..", here, "is not a regular file"),
-                ("credential:link", here, "is a symbolic link"),
+                ("credential:link", here, "others may read"),  # the file outside
                 ("credential:open", here, "others may read"),
                 ("credential:written", here, "others may read or change"),
                 (outside, here, "others may read"),
