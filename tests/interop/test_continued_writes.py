@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import os
 import socket
+import threading
 import unittest
 
 from harness import Daemon, Folder, exactly, main, patience, quiet_port
@@ -13,18 +14,20 @@ from rdma_wire import READ_REQUEST, READ_RESPONSE
 from test_continuation import LEVEL, CutsAll, sessions
 from test_python import openiser
 
-DATA_OUT, R2T = 0x05, 0x31
+TMF, DATA_OUT, R2T = 0x02, 0x05, 0x31
+ABORT_TASK = 1
 SIZE = 512 << 10
 WAYS = {"transport=tcp": False, "transport=iser&start=rdma": True}
 
 
 class CutsAtRequest(CutsAll):
     """Breaks the connection once, at the request for data with this number: before the initiator has it, after that, or
-    after half a PDU (an FPDU) of the data. closed: see CutsAll."""
+    after half a PDU (an FPDU) of the data. closed: see CutsAll. Once that has happened with `closes`, a request for data waits
+    until the initiator has sent an ABORT TASK: else the WRITE may end before."""
 
     def __init__(self, daemon, rdma, where, number=1, closes=False):
         self.rdma, self.where, self.number, self.closes = rdma, where, number, closes
-        self.requests = 0
+        self.requests, self.broken, self.aborted = 0, None, threading.Event()
         super().__init__(daemon, after=1 << 60)
 
     def unit(self, sock, first):
@@ -50,28 +53,46 @@ class CutsAtRequest(CutsAll):
             return unit[0] & 0x3f == DATA_OUT
         return unit[2] & 0x80 and unit[3] & 15 == READ_RESPONSE
 
+    def aborts(self, unit):
+        """A Send has 20 bytes of MPA, DDP and RDMAP, then 28 of iSER, before the BHS."""
+        if self.rdma and (unit[2] & 0x80 or len(unit) < 96):
+            return False
+        bhs = unit[48:] if self.rdma else unit
+        return bhs[0] & 0x3f == TMF and bhs[1] & 0x7f == ABORT_TASK
+
+    def pass_on(self, unit, ends, way):
+        """Returns whether the connection goes on."""
+        if way == 1 and self.asks(unit):
+            self.requests += 1
+            if self.requests == self.number and self.where != "half":
+                self.cut(ends, way, unit if self.where == "after" else b"")
+                return False
+            if self.requests > self.number and self.closes:
+                self.aborted.wait(patience(20))
+        elif way == 0 and self.aborts(unit):
+            self.aborted.set()
+        elif way == 0 and self.number <= self.requests and self.where != "before" and self.has_data(unit):
+            if self.where == "half" and not self.cuts:
+                self.cut(ends, way, unit[:len(unit) // 2])
+                return False
+            if ends is self.broken:
+                return False
+        ends[1 - way].sendall(unit)
+        return True
+
+    def cut(self, ends, way, last):
+        self.cuts += 1
+        self.broken = ends
+        self.closed |= self.closes
+        ends[1 - way].sendall(last)
+
     def pump(self, ends, way):
-        source, sink = ends[way], ends[1 - way]
         first = True
         try:
-            while not self.closed:
-                unit = self.unit(source, first)
+            while not self.closed and self.pass_on(self.unit(ends[way], first), ends, way):
                 first = False
-                if way == 1 and self.asks(unit):
-                    self.requests += 1
-                    if self.requests == self.number and self.where != "half":
-                        sink.sendall(unit if self.where == "after" else b"")
-                        break
-                half = way == 0 and self.where == "half" and not self.cuts and self.requests >= self.number
-                if half and self.has_data(unit):
-                    sink.sendall(unit[:len(unit) // 2])
-                    break
-                sink.sendall(unit)
         except (OSError, EOFError):
-            self.end(ends)
-            return
-        self.cuts += not self.closed
-        self.closed |= self.closes
+            pass
         self.end(ends)
 
     @staticmethod
@@ -157,7 +178,7 @@ class Continued(Folder):
         for keys, rdma in WAYS.items():
             with Daemon(*LEVEL, "ram:8M") as d, CutsAtRequest(d, rdma, "after", closes=True) as path:
                 err, = self.run_all(self.aborts(path, d, keys, lambda: None))
-                self.assertEqual(err, openiser.ErrorCode.ABORTED)
+                self.assertEqual(err, openiser.ErrorCode.ABORTED, d.messages())
                 self.assertEqual(len(sessions(d)), 1, d.messages())
 
     def test_an_abort_of_a_session_that_cannot_be_continued(self):

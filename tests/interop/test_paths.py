@@ -339,6 +339,8 @@ class Fence(Folder):
         near = first.replace(":%s/" % port, ":%d/" % self.relay.port)
         disk = openiser.connect("%s?%s %s" % (near, "&".join(self.KEYS), second))
         self.addCleanup(disk.close)
+        # on a busy machine the path through the relay may come later
+        until(lambda: [p.is_used for p in disk.paths] == [True, False] or disk.pread(512, 0) is None, lambda: disk.paths)
         return disk
 
     def write(self, disk, data):
