@@ -100,7 +100,7 @@ struct iser_context;
 /* iser_context_new makes a context, which the caller frees by iser_context_free.
  * initiator_name is an iSCSI name (RFC 7143 §4.2.7), copied, or NULL for
  * "iqn.2026-01.org.openiser:HOSTNAME". Returns NULL without memory or file
- * descriptors. */
+ * descriptors, and with errno EINVAL if the name is longer than 223 bytes. */
 ISER_API struct iser_context *iser_context_new(const char *initiator_name);
 /* iser_context_free disconnects all sessions and RDMA connections of the context,
  * which waits for their logouts (bounded), and frees them with the context. NULL

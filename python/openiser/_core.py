@@ -407,6 +407,8 @@ class Context:
     """A context of libiser (struct iser_context)."""
 
     def __init__(self, initiator: Optional[str]):
+        if initiator and len(initiator.encode()) >= n.NAME_MAX:
+            raise ValueError("the initiator name is longer than %d bytes (RFC 7143 §4.2.7.1)" % (n.NAME_MAX - 1))
         self.ctx = lib.iser_context_new(initiator.encode() if initiator else None)
         if not self.ctx:
             raise MemoryError("libiser has no memory or no file descriptors")

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* context.c: making and freeing a context, and its log. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/internal.h"
@@ -44,9 +46,14 @@ static void default_name(char out[ISCSI_NAME_MAX + 1])
 
 struct iser_context *iser_context_new(const char *initiator_name)
 {
-	struct iser_context *ctx = calloc(1, sizeof(*ctx));
+	struct iser_context *ctx;
 	int err;
 
+	if (initiator_name && strlen(initiator_name) > ISCSI_NAME_MAX) {
+		errno = EINVAL; /* RFC 7143 §4.2.7.1 */
+		return NULL;
+	}
+	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return NULL;
 	ctx->trace = (struct trace){ .emit = emit_event };
@@ -54,8 +61,7 @@ struct iser_context *iser_context_new(const char *initiator_name)
 	list_init(&ctx->rdma);
 	list_init(&ctx->rdma_listeners);
 	if (initiator_name)
-		snprintf(ctx->initiator, sizeof(ctx->initiator), "%s",
-			 initiator_name);
+		strcpy(ctx->initiator, initiator_name);
 	else
 		default_name(ctx->initiator);
 	/* sessions of one initiator name differ in their ISID (§11.12.5) */

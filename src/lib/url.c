@@ -500,23 +500,34 @@ static int take_query(const struct parse *p, const char *q)
 
 /* ---- the URL ---- */
 
-static void from_environment(char *out, size_t size, const char *name)
+static int from_environment(const struct parse *p, char *out, size_t size,
+			    const char *name)
 {
 	const char *v = getenv(name);
 
-	if (!*out && v)
-		snprintf(out, size, "%s", v);
+	return *out || !v || !*v
+		       ? 0
+		       : take_text(p, out, size, v, v + strlen(v), name);
 }
 
-static void fill_from_environment(struct iser_url *u)
+static int fill_from_environment(const struct parse *p)
 {
-	from_environment(u->user, sizeof(u->user), "LIBISCSI_CHAP_USERNAME");
-	from_environment(u->password, sizeof(u->password),
-			 "LIBISCSI_CHAP_PASSWORD");
-	from_environment(u->target_user, sizeof(u->target_user),
-			 "LIBISCSI_CHAP_TARGET_USERNAME");
-	from_environment(u->target_password, sizeof(u->target_password),
-			 "LIBISCSI_CHAP_TARGET_PASSWORD");
+	struct iser_url *u = p->url;
+	int err = from_environment(p, u->user, sizeof(u->user),
+				   "LIBISCSI_CHAP_USERNAME");
+
+	if (!err)
+		err = from_environment(p, u->password, sizeof(u->password),
+				       "LIBISCSI_CHAP_PASSWORD");
+	if (!err)
+		err = from_environment(p, u->target_user,
+				       sizeof(u->target_user),
+				       "LIBISCSI_CHAP_TARGET_USERNAME");
+	if (!err)
+		err = from_environment(p, u->target_password,
+				       sizeof(u->target_password),
+				       "LIBISCSI_CHAP_TARGET_PASSWORD");
+	return err;
 }
 
 /* RFC 7143 §9.2.1: a target authenticates only to an initiator that does, and with
@@ -656,6 +667,6 @@ int iser_url_parse(struct iser_url *url, const char *text, bool discovery,
 	if (!err && *end)
 		err = take_query(&p, end + 1);
 	if (!err)
-		fill_from_environment(url);
+		err = fill_from_environment(&p);
 	return err ? err : check_chap(&p);
 }

@@ -6,6 +6,21 @@
 #include "tools/iser.h"
 #include "tools/usage.h"
 
+/* RFC 7143 §4.2.7.1 */
+static enum opt_end set_initiator(void *into, const char *arg,
+				  char why[OPT_WHY])
+{
+	struct common *c = into;
+
+	if (strlen(arg) >= ISER_NAME_MAX) {
+		snprintf(why, OPT_WHY, "must be at most %d bytes long",
+			 ISER_NAME_MAX - 1);
+		return OPT_BAD;
+	}
+	c->initiator = arg;
+	return OPT_OK;
+}
+
 static const struct opt_row common_rows[] = {
 	{ .name = "json",
 	  .letter = 'j',
@@ -14,7 +29,7 @@ static const struct opt_row common_rows[] = {
 	{ .name = "initiator",
 	  .letter = 'i',
 	  .arg = "IQN",
-	  OPT_TEXT(struct common, initiator),
+	  OPT_CALL(set_initiator),
 	  .help = "log in under this initiator name" },
 	{ .name = "debug",
 	  .letter = 'd',

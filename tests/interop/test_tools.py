@@ -56,6 +56,8 @@ class CommandLine(Folder):
                      ("nbd-serve", "--export", "a b")):
             self.ends(7, ISER, *args, "x",
                       message="%s: %s %s: must be" % args)
+        self.ends(7, ISER, "info", "--initiator", "iqn.2026-01.org.a:".ljust(224, "a"), "x",
+                  message="must be at most 223 bytes long")
         self.ends(7, ISER, "ls", "--count", "1", "x", message="no such option")
         self.ends(7, ISER, "copy", "x", message="too few operands")
         self.ends(7, ISER, "hash", "x", "y", message="too many operands")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* url_test.c: valid and invalid URLs. */
+#include <errno.h>
 #include <iser/iser.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,55 @@ static void test_url_environment_as_libiscsi(void **state)
 	unsetenv("LIBISCSI_CHAP_PASSWORD");
 }
 
+/* A text that does not fit is not cut: that would be another name or secret. */
+static void test_url_environment_that_does_not_fit(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned most;
+	} rows[] = {
+		{ "LIBISCSI_CHAP_USERNAME", 223 },
+		{ "LIBISCSI_CHAP_PASSWORD", 127 },
+		{ "LIBISCSI_CHAP_TARGET_USERNAME", 223 },
+		{ "LIBISCSI_CHAP_TARGET_PASSWORD", 127 },
+	};
+	char text[300];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		setenv("LIBISCSI_CHAP_USERNAME", "u", 1);
+		setenv("LIBISCSI_CHAP_PASSWORD", "p", 1);
+		for (unsigned n = rows[i].most; n <= rows[i].most + 1; n++) {
+			memset(text, 'x', n);
+			text[n] = '\0';
+			setenv(rows[i].name, text, 1);
+			assert_int_equal(parse("iscsi://h/t/0", false),
+					 n > rows[i].most ? ISER_E_INVALID : 0);
+		}
+		assert_non_null(strstr(why, rows[i].name));
+		assert_non_null(strstr(why, "too long"));
+		unsetenv(rows[i].name);
+	}
+	unsetenv("LIBISCSI_CHAP_USERNAME");
+	unsetenv("LIBISCSI_CHAP_PASSWORD");
+}
+
+/* RFC 7143 §4.2.7.1 */
+static void test_initiator_name_of_224_bytes(void **state)
+{
+	struct iser_context *ctx;
+	char name[225] = "iqn.2026-01.org.a:";
+
+	(void)state;
+	memset(name + strlen(name), 'a', 224 - strlen(name));
+	assert_null(iser_context_new(name));
+	assert_int_equal(errno, EINVAL);
+	name[223] = '\0';
+	ctx = iser_context_new(name);
+	assert_non_null(ctx);
+	iser_context_free(ctx);
+}
+
 /* Separators end a URL only before another one, or at the end. */
 static void test_several_urls(void **state)
 {
@@ -315,6 +365,8 @@ int main(void)
 		cmocka_unit_test(test_url_defaults),
 		cmocka_unit_test(test_url_bad_ones_say_why),
 		cmocka_unit_test(test_url_environment_as_libiscsi),
+		cmocka_unit_test(test_url_environment_that_does_not_fit),
+		cmocka_unit_test(test_initiator_name_of_224_bytes),
 		cmocka_unit_test(test_several_urls),
 		cmocka_unit_test(test_url_of_libiscsi),
 		cmocka_unit_test(test_urls_of_several_paths),
