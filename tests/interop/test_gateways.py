@@ -4,13 +4,14 @@
 failure, what discovery shows, and what clumsy administrators do."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
 import time
 import unittest
 
-from cluster import Cluster
+from cluster import Cluster, Gateway
 from harness import ISER, ISERCTL, Daemon, main, patience, refused, run, sparse, until
 from test_paths import Silent
 from test_python import openiser
@@ -346,6 +347,22 @@ class Clumsy(Cluster):
         two = self.gateway(2, name="gw1")
         message = refused(*[a for a in two.args if a != "--control"], status=3)
         self.assertIn("gw1", message)
+
+    def test_other_data(self):
+        """A disk and its copy have one uuid: their gateways would share a record."""
+        uuid = ",uuid=f81d4fae-7dec-41d0-a765-00a0c91e6bf6"
+        copy, other = self.path("copy.img"), self.path("other.img")
+        shutil.copyfile(self.disk, copy)
+        os.link(self.disk, other)
+        more = ("--cluster-directory", self.shared)
+        one = Gateway(self.dir, 1, self.disk + uuid, more=more).start()
+        self.addCleanup(one.daemon.stop)
+        one.wait_role("owner")
+        two = Gateway(self.dir, 2, copy + uuid, more=more)
+        self.assertIn("another gateway serves other data with this identity", refused(*two.args, status=3))
+        two = Gateway(self.dir, 2, other + uuid, more=more).start()  # another path to the same file
+        self.addCleanup(two.daemon.stop)
+        two.wait_role("standing-by")
 
     def test_refused(self):
         shared = ("--cluster-directory", self.shared)
