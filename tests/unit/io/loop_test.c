@@ -391,7 +391,6 @@ static void test_turn_waits_no_longer_than_told(void **state)
 	for (; io_now_exact() - start < 2 * XTIME_MS; turns++)
 		assert_int_equal(io_loop_turn(l, 2 * XTIME_MS), 0);
 	assert_true(turns < 10);
-	assert_true(io_now_exact() - start < XTIME_S);
 }
 
 static void test_spin_sees_events_and_ends(void **state)
@@ -591,13 +590,11 @@ static void test_turn_does_not_wait_after_deferred_calls(void **state)
 {
 	struct io_loop *l = both_loop(state);
 	struct deferred x = { .d.run = run_deferred, .l = l };
-	xtime start = io_now_exact();
 
 	list_init(&x.d.link);
 	io_loop_defer(l, &x.d);
-	io_loop_turn(l, 5 * XTIME_S);
+	io_loop_turn(l, 3600 * XTIME_S); /* longer than the test may take */
 	assert_int_equal(x.n, 1);
-	assert_true(io_now_exact() - start < 2 * XTIME_S);
 }
 
 /* ---- work that gives way ---- */
