@@ -237,13 +237,19 @@ class End(unittest.TestCase):
             w.close()
             self.assertEqual(d.stop(), 0)
 
-    def test_drops_who_does_not_log_out(self):
+    def test_drops_those_that_do_not_log_out(self):
+        """All at the same time."""
         d = Daemon("ram:8M")
-        w = Wire(d)
-        w.login()
+        silent = []
+        for n in range(6):
+            w = Wire(d)
+            w.ISID = b"\x80\x12\x34\x56\0" + bytes([n])
+            w.login()
+            silent.append(w)
         begin = time.monotonic()
         d.proc.send_signal(signal.SIGTERM)
-        w.expect_close()
+        for w in silent:
+            w.expect_close()
         self.assertEqual(d.proc.wait(patience(12)), 0)
         self.assertLess(time.monotonic() - begin, patience(5))
         d.stop()
