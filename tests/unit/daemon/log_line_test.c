@@ -184,7 +184,7 @@ static void test_hostile_names(void **state)
  * escapes, and the line is still whole. */
 static void test_longest_line(void **state)
 {
-	char name[NAME_LEN + 1], text[1024], out[LOG_LINE_MAX];
+	char name[NAME_LEN + 1], text[1024] = "", out[LOG_LINE_MAX];
 	struct log_record r = record(text);
 	json_t *j;
 
