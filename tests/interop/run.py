@@ -3,11 +3,12 @@
 """Runs the interop tests with both I/O back ends.
 
 usage: run.py --build DIR [--json FILE] [--io uring|epoll]
-              [--once|--second|--other] [--not NAME] [NAME]...
+              [--once|--second|--other] [--share K/N] [--not NAME] [NAME]...
 
 Prints one line per case: ok|FAIL|skip NAME reason; then the slowest cases with their
 seconds; the last line has the counts.
-NAME selects files or cases by a part of their name, --not leaves them out. Exit status 1: a case failed.
+NAME selects files or cases by a part of their name, --not leaves them out; --share 1/2 takes
+each second file. Exit status 1: a case failed.
 """
 import argparse
 import json
@@ -114,9 +115,10 @@ def is_in(part, case):
     return part in ("second", "all") or (part == "other" and not name.startswith(ONE_BACK_END))
 
 
-def select(names, part, without):
+def select(names, part, without, share):
     picked = unittest.TestSuite()
-    for file in FILES:
+    first, step = map(int, share.split("/"))
+    for file in FILES[first - 1::step]:
         for case in cases(unittest.defaultTestLoader.loadTestsFromName(file)):
             if type(case).__module__ != file:
                 continue  # the file imports the class of another file
@@ -146,6 +148,7 @@ def main():
                        ("second", "without the cases that run once"),
                        ("other", "only the cases that the other back end needs")):
         part.add_argument("--" + name, dest="part", action="store_const", const=name, help=text)
+    parser.add_argument("--share", default="1/1", metavar="K/N", help="only the files K, K + N, K + 2 N...")
     parser.add_argument("--not", dest="without", metavar="NAME", help="leave out these cases")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
@@ -161,7 +164,7 @@ def main():
         for i, io in enumerate([args.io] if args.io else ["uring", "epoll"]):
             os.environ["ISERD_IO"] = io
             result = Result(io)
-            select(args.names, args.part or ("all", "second")[i], args.without).run(result)
+            select(args.names, args.part or ("all", "second")[i], args.without, args.share).run(result)
             rows += result.rows
         os.chdir("/")
     report(rows)
