@@ -126,12 +126,23 @@ class Cluster:
         log.close()
 
     def signal(self, name, number):
-        """Sends a signal to the monitor ("mon") or all OSDs ("osd")."""
+        """Sends a signal to the monitor ("mon") or all OSDs ("osd"), which answer again after SIGCONT."""
         for n, p in self.daemons.items():
             if n.startswith(name) and number == signal.SIGSTOP:
                 stop_process(p.pid)
             elif n.startswith(name):
                 os.kill(p.pid, number)
+        if name == "osd" and number == signal.SIGCONT:
+            self._wake()
+
+    def _wake(self):
+        """A placement group whose OSD stood still can stay "laggy", and answers nothing any more: then the OSDs start again."""
+        try:
+            self.run("rados", "-p", "rbd", "bench", "1", "write", "-b", "4096", "-t", "16", limit=5)
+        except subprocess.TimeoutExpired:
+            for n in [n for n in self.daemons if n.startswith("osd")]:
+                self.kill(n)
+                self.restart(n)
 
     def kill(self, name):
         """Kills the monitor or one OSD ("osd0")."""
