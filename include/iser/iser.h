@@ -183,8 +183,9 @@ struct iser_url {
 	 * retry=SECONDS, priority=N, connections=N, error_recovery_level=N,
 	 * data_pdu_in_order= and data_sequence_in_order= yes or no,
 	 * task_reporting= rfc3720, response-fence or fast-abort,
-	 * initial_r2t=, immediate_data=, mpa_crc= and iser_hello= yes or no, transport=, start=, compat=, rcap=, and the names of the members
-	 * from login_timeout on */
+	 * initial_r2t=, immediate_data=, mpa_crc= and iser_hello= yes or no, transport=, start=, compat=, rcap=, password_file= and
+	 * target_password_file= a file with the secret in one line, which no other
+	 * user may read, and the names of the members from login_timeout on */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
 	/* Seconds that a command may take, each time it is issued; then the

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/luns/private.h"
+#include "iscsi/chap.h"
 
 #define CHAP_SECRET_MIN 12 /* bytes; RFC 7143 §9.2.1: 96 bits */
 
@@ -39,21 +40,6 @@ static const char *read_private(const char *path, char *buf, size_t size,
 
 #define LINE_END_MAX 2 /* "\r\n" */
 
-/* Returns why the bytes are not the text of a secret, and what to do; or NULL.
- * The initiator has the bytes that its own tools make of the text. */
-static const char *complaint_of(const char *p, size_t n)
-{
-	if (n >= 3 && !memcmp(p, "\xef\xbb\xbf", 3))
-		return "begins with a byte order mark; save it without one";
-	if (n >= 2 && (!memcmp(p, "\xff\xfe", 2) || !memcmp(p, "\xfe\xff", 2)))
-		return "is UTF-16; save it as plain text or UTF-8";
-	if (memchr(p, '\0', n))
-		return "contains a zero byte; save it as plain text";
-	if (memchr(p, '\n', n) || memchr(p, '\r', n))
-		return "has more than one line; give the secret alone";
-	return NULL;
-}
-
 /* Reads a secret of one line, without the end of the line. */
 static bool read_secret(struct iscsi_chap_secret *s, const char *path,
 			char *why, size_t size)
@@ -65,7 +51,7 @@ static bool read_secret(struct iscsi_chap_secret *s, const char *path,
 	for (n = got; n && (buf[n - 1] == '\n' || buf[n - 1] == '\r');)
 		n--;
 	if (!reason)
-		reason = complaint_of(buf, n);
+		reason = chap_secret_complaint(buf, n);
 	if (!reason && got == sizeof(buf))
 		reason =
 			"is too long for a secret of 12 to 128 bytes (RFC 7143 "

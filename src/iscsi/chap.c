@@ -225,3 +225,16 @@ bool chap_equal(const uint8_t *a, const uint8_t *b, size_t len)
 {
 	return CRYPTO_memcmp(a, b, len) == 0;
 }
+
+const char *chap_secret_complaint(const char *p, size_t n)
+{
+	if (n >= 3 && !memcmp(p, "\xef\xbb\xbf", 3))
+		return "begins with a byte order mark; save it without one";
+	if (n >= 2 && (!memcmp(p, "\xff\xfe", 2) || !memcmp(p, "\xfe\xff", 2)))
+		return "is UTF-16; save it as plain text or UTF-8";
+	if (memchr(p, '\0', n))
+		return "contains a zero byte; save it as plain text";
+	if (memchr(p, '\n', n) || memchr(p, '\r', n))
+		return "has more than one line; give the secret alone";
+	return NULL;
+}

@@ -65,4 +65,9 @@ void chap_binary_print(const uint8_t *p, size_t len, char *out);
 /* chap_equal compares len bytes in constant time. */
 bool chap_equal(const uint8_t *a, const uint8_t *b, size_t len);
 
+/* chap_secret_complaint returns why the n bytes, without the end of the line, are not the
+ * text of a secret, and what to do; or NULL. The other end has the bytes that its own
+ * tools make of the text. */
+const char *chap_secret_complaint(const char *p, size_t n);
+
 #endif

@@ -7,6 +7,7 @@
  *   loop.c        the event loop
  *   state.c       the states of a session; queries
  *   url.c         URLs
+ *   secret.c      secrets of CHAP in files
  *   wire.c        the eight bytes of a LUN
  *   identity.c    who a unit is (identity.h)
  *   guard.c       whether a LUN leads to the right unit (guard.h)
@@ -409,6 +410,14 @@ int lib_lun_of(uint64_t wire);
 /* lib_wire_note keeps the forms of the LUNs in an answer of REPORT LUNS of which len bytes
  * came. Returns whether a form has changed. Without memory the forms stay as they are. */
 bool lib_wire_note(struct iser_session *s, const uint8_t *answer, size_t len);
+
+/* ---- secret.c ---- */
+
+/* lib_secret_take copies a secret of CHAP, n bytes, to out. lib_secret_read reads it from a
+ * file of one line that other users may not read. Both return NULL, or why the text is not a
+ * secret of at most size - 1 bytes, and what to do. */
+const char *lib_secret_take(char *out, size_t size, const char *text, size_t n);
+const char *lib_secret_read(char *out, size_t size, const char *path);
 
 /* ---- url.c ---- */
 

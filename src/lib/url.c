@@ -405,6 +405,23 @@ static int take_auth(const struct parse *p, const char *v)
 	return take_value(p, p->url->auth, sizeof(p->url->auth), v);
 }
 
+static int take_secret_file(const struct parse *p, char *out, size_t size,
+			    const char *path)
+{
+	const char *why;
+
+	if (*out)
+		return fail_parse(p,
+				  "the URL has a password, too; remove the "
+				  "password or the file",
+				  path);
+	why = lib_secret_read(out, size, path);
+	if (!why)
+		return 0;
+	snprintf(p->why, p->size, "password file %.100s: %s", path, why);
+	return ISER_E_INVALID;
+}
+
 static int take_key(const struct parse *p, const char *key, const char *v)
 {
 	struct iser_url *u = p->url;
@@ -438,6 +455,11 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 	if (!strcmp(key, "target_password"))
 		return take_value(p, u->target_password,
 				  sizeof(u->target_password), v);
+	if (!strcmp(key, "password_file"))
+		return take_secret_file(p, u->password, sizeof(u->password), v);
+	if (!strcmp(key, "target_password_file"))
+		return take_secret_file(p, u->target_password,
+					sizeof(u->target_password), v);
 	if (!strcmp(key, "auth"))
 		return take_auth(p, v);
 	return take_rdma_key(p, key, v);
@@ -510,6 +532,20 @@ static int from_environment(const struct parse *p, char *out, size_t size,
 		       : take_text(p, out, size, v, v + strlen(v), name);
 }
 
+static int secret_from_environment(const struct parse *p, char *out,
+				   size_t size, const char *name)
+{
+	const char *v = getenv(name), *why;
+
+	if (*out || !v || !*v)
+		return 0;
+	why = lib_secret_take(out, size, v, strlen(v));
+	if (!why)
+		return 0;
+	snprintf(p->why, p->size, "%s: %s", name, why);
+	return ISER_E_INVALID;
+}
+
 static int fill_from_environment(const struct parse *p)
 {
 	struct iser_url *u = p->url;
@@ -517,16 +553,17 @@ static int fill_from_environment(const struct parse *p)
 				   "LIBISCSI_CHAP_USERNAME");
 
 	if (!err)
-		err = from_environment(p, u->password, sizeof(u->password),
-				       "LIBISCSI_CHAP_PASSWORD");
+		err = secret_from_environment(p, u->password,
+					      sizeof(u->password),
+					      "LIBISCSI_CHAP_PASSWORD");
 	if (!err)
 		err = from_environment(p, u->target_user,
 				       sizeof(u->target_user),
 				       "LIBISCSI_CHAP_TARGET_USERNAME");
 	if (!err)
-		err = from_environment(p, u->target_password,
-				       sizeof(u->target_password),
-				       "LIBISCSI_CHAP_TARGET_PASSWORD");
+		err = secret_from_environment(p, u->target_password,
+					      sizeof(u->target_password),
+					      "LIBISCSI_CHAP_TARGET_PASSWORD");
 	return err;
 }
 

@@ -188,6 +188,9 @@ class OwnCases(Copies):
             run([ISER, "info", good])
             run([ISER, "info", self.at(c.url(d.url))])
             self.assertIn(d.target, run([ISER, "ls", good]).text)
+            files = d.url.replace("://", "://me@") + "?password_file=%s&target_user=disk&target_password_file=%s" % (
+                c.args[3], c.args[7])
+            run([ISER, "info", self.at(files)])
             for bad in (d.url, c.url(d.url, password="wrong wrong wrong"),
                         c.url(d.url, target="some other secret"),
                         c.url(d.url, target="staple in the attic",

@@ -2,8 +2,11 @@
 /* url_test.c: valid and invalid URLs. */
 #include <errno.h>
 #include <iser/iser.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmocka_all.h"
 #include "lib/internal.h"
@@ -218,11 +221,75 @@ static void test_url_environment_that_does_not_fit(void **state)
 					 n > rows[i].most ? ISER_E_INVALID : 0);
 		}
 		assert_non_null(strstr(why, rows[i].name));
-		assert_non_null(strstr(why, "too long"));
+		assert_non_null(strstr(why, "long"));
 		unsetenv(rows[i].name);
 	}
 	unsetenv("LIBISCSI_CHAP_USERNAME");
 	unsetenv("LIBISCSI_CHAP_PASSWORD");
+}
+
+/* Writes n bytes to the file, and reads a URL that names it as the secret. */
+static int parse_with_file(const char *path, const char *text, size_t n,
+			   mode_t mode)
+{
+	char url[100];
+	FILE *file;
+
+	unlink(path);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, n, file), n);
+	assert_int_equal(fchmod(fileno(file), mode), 0);
+	assert_int_equal(fclose(file), 0);
+	snprintf(url, sizeof(url), "iscsi://me@h/t/0?password_file=%s", path);
+	return parse(url, false);
+}
+
+static void test_password_file(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+		mode_t mode;
+		const char *why; /* NULL: the secret is "secret" */
+	} rows[] = {
+		{ "secret", 6, 0600, NULL },
+		{ "secret\n", 7, 0400, NULL },
+		{ "secret\r\n", 8, 0600, NULL },
+		{ "secret\n", 7, 0640, "use chmod 600" },
+		{ "secret\n", 7, 0604, "use chmod 600" },
+		{ "\n", 1, 0600, "is empty" },
+		{ "one\ntwo\n", 8, 0600, "more than one line" },
+		{ "\xef\xbb\xbfsecret\n", 10, 0600, "byte order mark" },
+		{ "\xff\xfes\0e\0", 6, 0600, "UTF-16" },
+		{ "secret\0", 7, 0600, "zero byte" },
+	};
+	char path[] = "/tmp/url_test.XXXXXX", longest[128];
+
+	(void)state;
+	assert_true(close(mkstemp(path)) == 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(parse_with_file(path, rows[i].text, rows[i].n,
+						 rows[i].mode),
+				 rows[i].why ? ISER_E_INVALID : 0);
+		if (rows[i].why)
+			assert_non_null(strstr(why, rows[i].why));
+		else
+			assert_string_equal(u.password, "secret");
+	}
+	memset(longest, 'x', sizeof(longest));
+	assert_int_equal(parse_with_file(path, longest, 127, 0600), 0);
+	assert_int_equal(parse_with_file(path, longest, 128, 0600),
+			 ISER_E_INVALID);
+	unlink(path);
+	assert_int_equal(parse("iscsi://me@h/t/0?password_file=/none", false),
+			 ISER_E_INVALID);
+	assert_non_null(strstr(why, "password file /none: No such file"));
+	assert_int_equal(parse("iscsi://me%p@h/t/0?password_file=/none", false),
+			 ISER_E_INVALID);
+	assert_int_equal(parse("iscsi://h/t/0?target_password_file=/", false),
+			 ISER_E_INVALID);
+	assert_non_null(strstr(why, "is not a regular file"));
 }
 
 /* RFC 7143 §4.2.7.1 */
@@ -366,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_url_bad_ones_say_why),
 		cmocka_unit_test(test_url_environment_as_libiscsi),
 		cmocka_unit_test(test_url_environment_that_does_not_fit),
+		cmocka_unit_test(test_password_file),
 		cmocka_unit_test(test_initiator_name_of_224_bytes),
 		cmocka_unit_test(test_several_urls),
 		cmocka_unit_test(test_url_of_libiscsi),
