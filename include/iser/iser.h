@@ -296,7 +296,8 @@ enum iser_wish {
 
 /*
  * iser_url_parse reads a full URL, or, where discovery is true, also
- * "HOST[:PORT]" and "iscsi://HOST[:PORT]". It fills in *url with the defaults of
+ * "HOST[:PORT]" and "iscsi://HOST[:PORT]", each also with the tag of a portal group,
+ * as in iser_portal. It fills in *url with the defaults of
  * all members that the URL leaves out. ISER_E_INVALID: not such a URL; why (size
  * bytes, always ended) gets the reason.
  *

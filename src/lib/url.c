@@ -109,6 +109,19 @@ static int take_host(const struct parse *p, const char *from, const char *to)
 	return err;
 }
 
+/* Returns the end of HOST:PORT in [from, to): a portal of SendTargets also has the tag of
+ * its portal group, ",TPGT" (RFC 7143 §13.8). */
+static const char *before_tag(const char *from, const char *to)
+{
+	const char *comma = memrchr(from, ',', (size_t)(to - from));
+
+	return comma && comma + 1 < to &&
+			       strspn(comma + 1, "0123456789") ==
+				       (size_t)(to - comma - 1)
+		       ? comma
+		       : to;
+}
+
 int lib_parse_address(const char *text, char host[256], uint16_t *port)
 {
 	struct iser_url url = { .port = DEFAULT_PORT };
@@ -698,7 +711,8 @@ int iser_url_parse(struct iser_url *url, const char *text, bool discovery,
 		s = at + 1;
 	}
 	if (!err)
-		err = take_host(&p, s, slash);
+		err = take_host(&p, s,
+				discovery ? before_tag(s, slash) : slash);
 	if (!err)
 		err = take_path(&p, slash, end, discovery);
 	if (!err && *end)

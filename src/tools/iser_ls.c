@@ -51,7 +51,7 @@ static json_t *portals_of(const struct iser_target *t)
 }
 
 /* url_of writes the URL by which the other commands reach this unit: the portal
- * that was asked, with the transport of the session. */
+ * of the login, with the transport of the session. */
 static void url_of(const struct iser_session *s, const struct iser_url *url,
 		   int lun, char *out, size_t size)
 {
@@ -156,10 +156,102 @@ static int list_units(struct iser_session *s, const struct iser_url *url,
 	return first;
 }
 
-static int list_target(struct iser_context *ctx, const struct iser_url *portal,
+/* ---- where a target is (RFC 7143 appendix C) ---- */
+
+#define ADDRESS_TIME \
+ 5 /* seconds for the login at an address that a target reports */
+#define ADDRESSES 3  /* that are tried */
+#define DEAD_MAX  64 /* addresses that did not answer are not tried again */
+
+struct where {
+	const struct iser_url *asked;
+	const char *dead[DEAD_MAX]; /* of the list of targets */
+	unsigned ndead;
+};
+
+/* Reads HOST:PORT,TPGT from a target. No other character reaches the parser of URLs. */
+static bool parse_portal(struct iser_url *to, const char *address)
+{
+	char why[256];
+
+	return strspn(address, "0123456789abcdefghijklmnopqrstuvwxyz"
+			       "ABCDEFGHIJKLMNOPQRSTUVWXYZ-_.:[]%,") ==
+		       strlen(address) &&
+	       !iser_url_parse(to, address, true, why, sizeof(why));
+}
+
+static bool is_at_asked(const struct where *w, const struct iser_target *t)
+{
+	struct iser_url at;
+
+	for (struct iser_portal *p = t->portals; p; p = p->next)
+		if (parse_portal(&at, p->address) &&
+		    at.port == w->asked->port &&
+		    !strcasecmp(at.host, w->asked->host))
+			return true;
+	return !t->portals;
+}
+
+static bool is_dead(const struct where *w, const char *address)
+{
+	for (unsigned i = 0; i < w->ndead; i++)
+		if (!strcmp(w->dead[i], address))
+			return true;
+	return false;
+}
+
+/* Logs in at the first of the reported addresses that can be reached, and sets *url. */
+static struct iser_session *connect_reported(struct iser_context *ctx,
+					     struct where *w,
+					     const struct iser_target *t,
+					     struct iser_url *url)
+{
+	struct iser_url at, try = *url;
+	struct iser_session *s = NULL;
+	unsigned left = ADDRESSES;
+	int err;
+
+	if (!try.login_timeout || try.login_timeout > ADDRESS_TIME)
+		try.login_timeout = ADDRESS_TIME;
+	for (struct iser_portal *p = t->portals; p && left; p = p->next) {
+		if (is_dead(w, p->address) || !parse_portal(&at, p->address))
+			continue;
+		left--;
+		strcpy(try.host, at.host);
+		try.port = at.port;
+		s = iser_connect(ctx, &try, &err);
+		if (s)
+			break;
+		say("%s", iser_message(ctx));
+		if (err != ISER_E_LOGIN && err != ISER_E_AUTH &&
+		    err != ISER_E_NOT_FOUND && w->ndead < DEAD_MAX)
+			w->dead[w->ndead++] = p->address;
+	}
+	if (s) {
+		strcpy(url->host, try.host);
+		url->port = try.port;
+	}
+	return s;
+}
+
+/* Logs in where the target reports that it is, else at the portal that was asked: behind
+ * an address translation the reported address cannot be reached. */
+static struct iser_session *connect_target(struct iser_context *ctx,
+					   struct where *w,
+					   const struct iser_target *t,
+					   struct iser_url *url, int *err)
+{
+	struct iser_session *s = NULL;
+
+	if (!is_at_asked(w, t))
+		s = connect_reported(ctx, w, t, url);
+	return s ? s : iser_connect(ctx, url, err);
+}
+
+static int list_target(struct iser_context *ctx, struct where *w,
 		       const struct iser_target *t, json_t *targets)
 {
-	struct iser_url url = *portal;
+	struct iser_url url = *w->asked;
 	struct iser_session *s;
 	json_t *units = targets ? json_array() : NULL;
 	int err;
@@ -167,7 +259,7 @@ static int list_target(struct iser_context *ctx, const struct iser_url *portal,
 	snprintf(url.target, sizeof(url.target), "%s", t->name);
 	if (!targets)
 		print_target(t);
-	s = iser_connect(ctx, &url, &err);
+	s = connect_target(ctx, w, t, &url, &err);
 	if (s) {
 		say_transport(s, &url);
 		err = list_units(s, &url, units);
@@ -190,7 +282,9 @@ static int run_ls(const struct call *call)
 	struct iser_target *list = NULL;
 	struct iser_context *ctx;
 	struct iser_url url;
+	struct where where = { .asked = &url };
 	json_t *out = NULL;
+	bool found = false;
 	char why[256];
 	int err;
 
@@ -210,10 +304,12 @@ static int run_ls(const struct call *call)
 	if (json)
 		out = json_array();
 	for (struct iser_target *t = list; t; t = t->next) {
-		int e = 0;
+		int e;
 
-		if (!url.target[0] || !strcmp(url.target, t->name))
-			e = list_target(ctx, &url, t, out);
+		if (url.target[0] && strcmp(url.target, t->name) != 0)
+			continue;
+		found = true;
+		e = list_target(ctx, &where, t, out);
 		if (!err)
 			err = e; /* the first failure is the exit code */
 	}
@@ -223,7 +319,11 @@ static int run_ls(const struct call *call)
 		say("%s:%u: lists no target for this initiator; its access "
 		    "rules may name others",
 		    url.host, url.port);
-	err = list ? exit_of(err) : EXIT_NO_OBJECTS;
+	else if (!found)
+		say("%s:%u: lists no target %s for this initiator; iser ls "
+		    "%s:%u shows those that it lists",
+		    url.host, url.port, url.target, url.host, url.port);
+	err = found ? exit_of(err) : EXIT_NO_OBJECTS;
 	iser_targets_free(list);
 	iser_context_free(ctx);
 	return err;
@@ -231,7 +331,7 @@ static int run_ls(const struct call *call)
 
 const struct command command_ls = {
 	.name = "ls",
-	.synopsis = "HOST[:PORT] | URL",
+	.synopsis = "HOST[:PORT[,TPGT]] | URL",
 	.summary = "list the targets of a portal and their units",
 	.min_operands = 1,
 	.max_operands = 1,

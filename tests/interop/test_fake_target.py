@@ -175,6 +175,40 @@ class Discovery(Case):
             self.assertEqual(len(found["portals"]), 2)
             self.assertEqual([u["url"] for u in found["units"]], url)
 
+    def at(self, *addresses):
+        return text_of("TargetName=" + IQN, *("TargetAddress=" + a for a in addresses))
+
+    def test_target_at_another_portal(self):
+        """RFC 7143 appendix C: the login is where TargetAddress says."""
+        class Directory(FakeTarget):
+            def login(self, c, head, data):
+                if c.discovery:
+                    super().login(c, head, data)
+                else:
+                    c.login_response(head, status=0x0203)
+        with FakeTarget() as far, Directory() as t:
+            closed = "127.0.0.1:1,1"
+            for addresses in ((far.portal + ",2",), (closed, far.portal + ",2"),
+                              ("127.0.0.1:1?initiator=x", "u%p@" + t.portal, far.portal + ",2")):
+                t.targets = lambda: self.at(*addresses)
+                for asked in (t.portal, t.portal + ",1"):
+                    out = self.iser("ls", asked).out
+                    self.assertIn("iscsi://%s/%s/0\n" % (far.portal, IQN), out)
+            self.assertEqual(far.seen.count("logout"), 6)
+
+    def test_address_that_cannot_be_reached(self):
+        """Behind an address translation the target is at the portal that was asked."""
+        with FakeTarget() as t:
+            t.targets = lambda: self.at("127.0.0.1:1,1")
+            done = self.iser("ls", t.portal)
+            self.assertIn("iscsi://%s/%s/0\n" % (t.portal, IQN), done.out)
+            self.assertIn("127.0.0.1:1", done.err)
+
+    def test_no_such_target(self):
+        with FakeTarget() as t:
+            done = self.iser("ls", "iscsi://%s/%s" % (t.portal, IQN + "x"), status=21)
+            self.assertIn("lists no target %sx" % IQN, done.err)
+
     @BUILT
     def test_scheme_of_the_url(self):
         with Daemon("ram:8M") as d:

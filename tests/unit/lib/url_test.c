@@ -308,6 +308,25 @@ static void test_initiator_name_of_224_bytes(void **state)
 	iser_context_free(ctx);
 }
 
+/* RFC 7143 §13.8 */
+static void test_portal_group_tag(void **state)
+{
+	static const char *const good[] = { "h:3261,1",
+					    "[fe80::1%e]:3261,65535",
+					    "iscsi://h:3261,7" };
+	static const char *const bad[] = { "h:3261,", "h:3261,x", "h:3261,1,",
+					   ",1" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(parse(good[i], true), 0);
+		assert_int_equal(u.port, 3261);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(parse(bad[i], true), ISER_E_INVALID);
+	assert_int_equal(parse("iscsi://h:3261,1/t/0", false), ISER_E_INVALID);
+}
+
 /* Separators end a URL only before another one, or at the end. */
 static void test_several_urls(void **state)
 {
@@ -435,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_url_environment_that_does_not_fit),
 		cmocka_unit_test(test_password_file),
 		cmocka_unit_test(test_initiator_name_of_224_bytes),
+		cmocka_unit_test(test_portal_group_tag),
 		cmocka_unit_test(test_several_urls),
 		cmocka_unit_test(test_url_of_libiscsi),
 		cmocka_unit_test(test_urls_of_several_paths),
