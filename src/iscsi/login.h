@@ -200,7 +200,8 @@ struct iscsi_login_failure {
 	/* the initiator had answered a challenge by SHA-256, which the target
 	 * found malformed: status INITIATOR_ERROR */
 	bool after_sha256;
-	char text[160];			   /* the reason, with its clause */
+	bool at_algorithms; /* the answer to the initiator's CHAP_A */
+	char text[160];	    /* the reason, with its clause */
 	char redirect[ISCSI_REDIRECT_STR]; /* TargetAddress of MOVED_* */
 };
 /* iscsi_login_failure returns why the login failed, borrowed from the

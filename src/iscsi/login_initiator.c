@@ -62,6 +62,8 @@ static int take_failure(struct iscsi_login_engine *e,
 	e->failure.status = status;
 	e->failure.after_sha256 = status == ISCSI_LOGIN_INITIATOR_ERROR &&
 				  e->auth.algorithm == CHAP_SHA256;
+	e->failure.at_algorithms =
+		e->auth.chap && e->auth.algorithm == CHAP_NONE;
 	return ERR_LOGIN;
 }
 

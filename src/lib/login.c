@@ -36,6 +36,10 @@ static const char *login_hint(const struct iser_session *s, uint16_t status,
 		return "; the target wants CHAP: put USER%PASSWORD@ before the "
 		       "host in the URL, or LIBISCSI_CHAP_USERNAME and "
 		       "LIBISCSI_CHAP_PASSWORD in the environment";
+	/* LIO before Linux 3.15, for example in storage of that time */
+	if (status && ini_failure(s->ini)->at_algorithms && !s->url.auth[0])
+		return "; the target may know the algorithm MD5 alone: try "
+		       "auth=md5";
 	if (status ? status != ISCSI_LOGIN_INITIATOR_ERROR : !is_no(err))
 		return "";
 	/* silence does not mean that the target wants iSER */

@@ -226,6 +226,19 @@ class Discovery(Case):
                              status=24)
             self.assertNotIn("wants CHAP", done.err)
 
+    def test_target_that_knows_md5_alone(self):
+        """LIO before Linux 3.15 ends the login at a list of algorithms."""
+        class Old(FakeTarget):
+            def login(self, c, head, data):
+                if b"CHAP_A=" in data:
+                    c.login_response(head, status=0x0201)
+                else:
+                    c.login_response(head, text_of("AuthMethod=CHAP"), flags=0)
+        with Old() as t:
+            url = t.url().replace("://", "://me%secret@")
+            self.assertIn("auth=md5", self.iser("info", url, status=24).err)
+            self.assertNotIn("auth=md5", self.iser("info", url + "&auth=md5", status=24).err)
+
     def test_it_logs_out(self):
         with FakeTarget() as t:
             self.iser("ls", t.portal)

@@ -368,6 +368,33 @@ static void test_response_by_sha256_is_refused_rfc7143_12_1_3(void **state)
 				   "CHAP_A=8,6,5"));
 }
 
+/* A target that knows no other algorithm than MD5 may end the login at the list. */
+static void test_list_of_algorithms_is_refused_rfc7143_12_1_3(void **state)
+{
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_pdu rsp, asked = { .itt = 0 };
+	struct iscsi_login_engine *e;
+
+	(void)state;
+	for (int after_list = 0; after_list < 2; after_list++) {
+		e = begin_chap(&rsp, false);
+		cfg.chap_algorithms = NULL;
+		if (after_list) {
+			assert_int_equal(ANSWER(e, &rsp, "AuthMethod=CHAP"),
+					 ISCSI_LOGIN_SEND);
+			iscsi_login_tx(e, &asked, data);
+		}
+		rsp.dsl = 0;
+		rsp.statsn++;
+		rsp.login.status_class = 2;
+		rsp.login.status_detail = 1;
+		assert_int_equal(iscsi_login_rx(e, &rsp, NULL), ERR_LOGIN);
+		assert_int_equal(iscsi_login_failure(e)->at_algorithms,
+				 after_list);
+		iscsi_login_free(e);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +403,8 @@ int main(void)
 		cmocka_unit_test(test_method_that_was_not_offered_rfc7143_12_1),
 		cmocka_unit_test(
 			test_response_by_sha256_is_refused_rfc7143_12_1_3),
+		cmocka_unit_test(
+			test_list_of_algorithms_is_refused_rfc7143_12_1_3),
 		cmocka_unit_test(test_answer_without_its_keys_rfc7143_9_2),
 		cmocka_unit_test(test_challenge_is_incomplete_rfc7143_12_1_3),
 		cmocka_unit_test(test_the_right_response),
