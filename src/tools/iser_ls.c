@@ -234,7 +234,7 @@ static struct iser_session *connect_reported(struct iser_context *ctx,
 	return s;
 }
 
-/* Logs in where the target reports that it is, else at the portal that was asked: behind
+/* Logs in where the target reports that it is, else at the portal that was asked: with
  * an address translation the reported address cannot be reached. */
 static struct iser_session *connect_target(struct iser_context *ctx,
 					   struct where *w,

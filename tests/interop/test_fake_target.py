@@ -197,7 +197,7 @@ class Discovery(Case):
             self.assertEqual(far.seen.count("logout"), 6)
 
     def test_address_that_cannot_be_reached(self):
-        """Behind an address translation the target is at the portal that was asked."""
+        """With an address translation, the target is at the portal that was asked."""
         with FakeTarget() as t:
             t.targets = lambda: self.at("127.0.0.1:1,1")
             done = self.iser("ls", t.portal)
