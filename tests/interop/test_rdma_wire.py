@@ -343,7 +343,7 @@ class Manage(unittest.TestCase):
                 self.assertEqual(self.reset_of_stopped(c, w, job), 0)
                 text = job.communicate(timeout=patience(20))[0].decode()
                 self.assertNotEqual(job.returncode, 0)
-                self.assertRegex(text, "the target dropped the command|timed out", way)
+                self.assertRegex(text, "ended with (TASK ABORTED|CHECK CONDITION: unit attention, power on, reset)", way)
                 w.ready()
                 self.assertEqual(w.read10(0, 128)[0], 0)
                 w.close()
