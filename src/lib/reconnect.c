@@ -328,7 +328,10 @@ bool lib_reconnect_waits(struct iser_session *s)
 		return false;
 	begin_waiting(s);
 	begin_late(s);
-	if (s->reconnect.lacks_progress) /* or it would go on like that */
+	/* Else it would go on like that. Connections that break often let no
+	 * command end, either: so only the last attempt gives the session up. */
+	if (s->reconnect.lacks_progress &&
+	    s->reconnect.attempts + 1 >= most_attempts(s))
 		s->reconnect.is_refused = true;
 	if (s->state == SESSION_UP) /* also for commands that ini_kill ends */
 		lib_session_go(s, SESSION_AWAY);
