@@ -479,6 +479,24 @@ class Kept(Folder):
         d.stop()
 
     @root
+    def test_takeover_of_a_part_of_a_file(self):
+        """A loop device with an offset, whose file can have no attribute."""
+        os.mkdir(self.path("ro"))
+        disk, loop = self.disk("ro/disk.img"), run(["losetup", "--find"]).text.strip()
+        if not loop or run(["losetup", "--offset", "65536", loop, disk], check=False).returncode:
+            self.skipTest("no loop devices")
+        self.addCleanup(run, ["losetup", "--detach", loop])
+        inside = self.inside("mount --bind {0} {0}".format(self.path("ro")), "mount -o remount,bind,ro " + self.path("ro"))
+        args = ("--control", self.path("control"), "--listen", "127.0.0.1:%d" % quiet_port(), "--read-only", loop)
+        one = Daemon(*args, through=inside)
+        before = self.named(one, 0)
+        two = Daemon(*args, "--takeover", through=inside)
+        one.proc.wait(patience(10))
+        one.stop()
+        self.assertEqual(self.named(two, 0), before)
+        two.stop()
+
+    @root
     def test_takeover_from_an_earlier_release(self):
         """It hands over reservations of a device by an identity of the path, which the device does not keep: the takeover is refused."""
         disk = loop_device(self, self.disk())
