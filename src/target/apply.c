@@ -132,13 +132,21 @@ static const char *ask_of_all(const struct tgt_session *s, struct tgt_ruling *r)
 	return NULL;
 }
 
-/* A login asks again before it is over; other sessions are ending. */
+/* A login asks again before it is over; other sessions are ending. One connection that
+ * goes on is enough: the first one may be logging out alone. */
 static bool is_in_force(const struct tgt_session *s)
 {
-	const struct tgt_conn *c = tgt_session_conn(s);
+	if (!list_linked(&s->use.link) || s->logout.begun)
+		return false;
+	list_for_each(it, &s->conns.list) {
+		const struct tgt_conn *c =
+			list_entry(it, struct tgt_conn, session_link);
 
-	return list_linked(&s->use.link) && c && !c->end.leaving &&
-	       c->state == ISCSI_S5_LOGGED_IN && !s->logout.begun;
+		if (tgt_conn_open(c) && !c->end.leaving &&
+		    c->state == ISCSI_S5_LOGGED_IN)
+			return true;
+	}
+	return false;
 }
 
 void tgt_apply_review(struct tgt_session *s)

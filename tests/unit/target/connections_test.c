@@ -542,6 +542,39 @@ static void test_logouts_of_two_at_once(void **state)
 	}
 }
 
+/* A connection that logs out alone, and whose command takes long, does not keep its session
+ * from what a new directory says: the session is asked to log out (RFC 7143 §11.9.1). */
+static void test_new_directory_during_the_logout_of_one(void **state)
+{
+	struct multi *m = *state;
+	struct iscsi_pdu logout = { .op = ISCSI_LOGOUT_REQUEST,
+				    .immediate = true,
+				    .final = true,
+				    .itt = 5 };
+	struct tgt_worker *w = tgt_worker(m->r->tgt, 0);
+
+	m->r->holding = true;
+	m->p[0]->cmdsn = m->cmdsn++;
+	peer_read(m->p[0], 0, 1);
+	logout.cmdsn = m->cmdsn;
+	logout.logout.reason = ISCSI_LOGOUT_CONNECTION;
+	peer_rx(m->p[0], &logout, NULL);
+	fixture_apply(m->r, fixture_directory(FIXTURE_SECOND));
+	tgt_worker_expire(w, XTIME_S);
+	for (unsigned i = 1; i < CONNS; i++)
+		assert_int_equal(peer_expect(m->p[i], ISCSI_ASYNC_MESSAGE)
+					 ->pdu.async.event,
+				 ISCSI_ASYNC_LOGOUT);
+	m->r->holding = false;
+	fixture_release(m->r);
+	fixture_settle(m->r);
+	peer_expect(m->p[0], ISCSI_LOGOUT_RESPONSE);
+	tgt_worker_expire(w, XTIME_S + m->r->cfg.logout_time);
+	fixture_settle(m->r);
+	for (unsigned i = 0; i < CONNS; i++)
+		assert_true(m->p[i]->gone);
+}
+
 /* [RFC 7143: 11.14 #1-2] */
 static void test_nothing_after_the_logout_of_all_rfc7143_11_14(void **state)
 {
@@ -608,6 +641,7 @@ int main(void)
 		MULTI(test_loss_of_one_ends_all_rfc7143_7_14),
 		MULTI(test_requests_that_came_early_are_discarded_rfc7143_11_14),
 		MULTI(test_logouts_of_two_at_once),
+		MULTI(test_new_directory_during_the_logout_of_one),
 		MULTI(test_nothing_after_the_logout_of_all_rfc7143_11_14),
 	};
 
