@@ -32,7 +32,6 @@ struct iscsi_login_engine *iscsi_login_new(const struct iscsi_login_config *cfg)
 	e->out = (struct iscsi_text_out){ .buf = e->out_text,
 					  .max = sizeof(e->out_text) };
 	e->tpgt = -1;
-	e->strict_names = cfg->strict_names;
 	init_negotiation(e);
 	if (cfg->role == ISCSI_INITIATOR) {
 		e->id = cfg->id;

@@ -76,6 +76,9 @@ struct iscsi_login_verdict {
 	char redirect[ISCSI_REDIRECT_STR];     /* TargetAddress for MOVED_* */
 	char target_alias[ISCSI_NAME_MAX + 1]; /* empty: not sent */
 	uint16_t tpgt;
+	/* refuse the login if its initiator name is not strict (iscsi_name_prepare): not
+	 * before status, which may hide the target */
+	bool strict_names;
 	bool chap; /* the initiator has to prove a secret (find_secret) */
 	/* The secret that the target proves if the initiator requires that;
 	 * NULL: none. Borrowed until the end of the login. */
@@ -87,8 +90,8 @@ struct iscsi_login_verdict {
 
 /* What a target may choose by the TargetName of a login. */
 struct iscsi_login_tuning {
-	bool prefer_digests, strict_names; /* as in iscsi_login_config */
-	uint16_t max_connections;	   /* as in its want */
+	bool prefer_digests;	  /* as in iscsi_login_config */
+	uint16_t max_connections; /* as in its want */
 };
 
 struct iscsi_login_config {
@@ -101,7 +104,6 @@ struct iscsi_login_config {
 	bool header_digest_none_ok, data_digest_none_ok;
 	bool header_digest_crc_ok, data_digest_crc_ok;
 	bool prefer_digests; /* choose CRC32C if both are possible */
-	bool strict_names;   /* see iscsi_name_prepare */
 
 	/* The values of the session that this login joins, borrowed: those of
 	 * the keys that only the leading login negotiates (§6.3.3). NULL: a

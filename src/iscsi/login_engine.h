@@ -83,7 +83,6 @@ struct iscsi_login_engine {
 	uint16_t tsih;		/* target: of the last response */
 	int tpgt;
 	bool identified, declared, bad_session_type;
-	bool strict_names; /* see iscsi_name_prepare */
 };
 
 /* login_failure.c */
@@ -96,6 +95,8 @@ int login_fail(struct iscsi_login_engine *e, int err, uint16_t status,
 /* login_take_text appends the data segment of a PDU to the received text. */
 int login_take_text(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 		    const uint8_t *data);
+/* login_check_name refuses a login whose initiator name is not strict. */
+int login_check_name(struct iscsi_login_engine *e);
 /* login_read_keys processes the received text, which is complete, and appends
  * the answers to the text to send. */
 int login_read_keys(struct iscsi_login_engine *e);

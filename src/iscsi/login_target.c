@@ -124,6 +124,8 @@ static int identify(struct iscsi_login_engine *e)
 			      v->why ? v->why
 				     : iscsi_login_status_str(v->status));
 	}
+	if (v->strict_names && login_check_name(e))
+		return ERR_NEGOTIATION;
 	if (v->chap && e->stage != STAGE_SECURITY)
 		return REFUSE(e, ERR_AUTH, ISCSI_LOGIN_AUTH_FAILURE,
 			      "the target requires CHAP, but the initiator "
@@ -142,7 +144,6 @@ static void tune(struct iscsi_login_engine *e)
 {
 	struct iscsi_login_tuning t = {
 		.prefer_digests = e->cfg->prefer_digests,
-		.strict_names = e->cfg->strict_names,
 		.max_connections = e->cfg->want.max_connections,
 	};
 	struct iscsi_text_iter it = iscsi_text_iter(e->in, e->in_len);
@@ -156,7 +157,6 @@ static void tune(struct iscsi_login_engine *e)
 			name = value;
 	e->cfg->tune(e->cfg->arg, name, &t);
 	e->neg.prefer_digests = t.prefer_digests;
-	e->strict_names = t.strict_names;
 	e->neg.want.max_connections = t.max_connections;
 }
 

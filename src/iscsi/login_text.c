@@ -22,11 +22,22 @@ static int take_name(struct iscsi_login_engine *e, char to[ISCSI_NAME_MAX + 1],
 {
 	char why[ISCSI_NAME_WHY];
 
-	if (iscsi_name_prepare(to, value, e->strict_names, why) == 0)
+	if (iscsi_name_prepare(to, value, false, why) == 0)
 		return 0;
 	to[0] = '\0';
 	return login_fail(e, ERR_NEGOTIATION, status, "%.*s: %s", NAME_SHOWN,
 			  value, why);
+}
+
+int login_check_name(struct iscsi_login_engine *e)
+{
+	const char *name = e->id.initiator_name;
+	char out[ISCSI_NAME_MAX + 1], why[ISCSI_NAME_WHY];
+
+	if (iscsi_name_prepare(out, name, true, why) == 0)
+		return 0;
+	return login_fail(e, ERR_NEGOTIATION, ISCSI_LOGIN_INITIATOR_ERROR,
+			  "%.*s: %s", NAME_SHOWN, name, why);
 }
 
 static int take_session_type(struct iscsi_login_engine *e, const char *value)

@@ -65,7 +65,6 @@ static void tune_login(void *arg, const char *target_name,
 	target = tgt_directory_target(c->worker->directory, name);
 	if (!target)
 		return;
-	t->strict_names = target->cfg.strict_names;
 	if (target->cfg.max_connections)
 		t->max_connections = target->cfg.max_connections;
 	/* digests are impossible in RDMA mode */
@@ -110,6 +109,8 @@ static void identify_login(void *arg, const struct iscsi_login_id *id,
 		v->why = "the target admits no new sessions (drain)";
 		return;
 	}
+	v->strict_names = r.target ? r.target->cfg.strict_names
+				   : c->worker->tgt->cfg.strict_names;
 	v->chap = l->proves = tgt_access_needs_chap(r.auth);
 	if (r.auth->algorithms[0]) {
 		memcpy(l->algorithms, r.auth->algorithms,
@@ -262,7 +263,6 @@ int tgt_login_new(struct tgt_conn *c)
 		.header_digest_crc_ok = true,
 		.data_digest_crc_ok = true,
 		.prefer_digests = cfg->prefer_digests,
-		.strict_names = cfg->strict_names,
 		.tune = tune_login,
 		.identify = identify_login,
 		.find_secret = find_secret,

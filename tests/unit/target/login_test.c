@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "cmocka_all.h"
 #include "fixture.h"
@@ -643,6 +644,42 @@ static void test_login_forbidden_rfc7143_11_13_5(void **state)
 	fixture_free(r);
 }
 
+/* A target that refuses an initiator answers every form of its name alike: a target with
+ * strict names does not differ from one that does not exist. */
+static void test_refused_names_do_not_show_a_target(void **state)
+{
+	static const char *const targets[] = { FIXTURE_TARGET, FIXTURE_SECOND,
+					       "iqn.2026-01.org.example:none" };
+	static const char *const initiators[] = { FIXTURE_INI,
+						  FIXTURE_INI "_x" };
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
+	struct fixture *r = fixture_new(1, NULL);
+
+	(void)state;
+	d->targets[0]->cfg.auth_group = TGT_AUTH_NONE;
+	assert_int_equal(tgt_target_add(d,
+					&(struct tgt_target_config){
+						.name = FIXTURE_SECOND,
+						.auth_group = TGT_AUTH_NONE,
+						.strict_names = true,
+					}),
+			 1);
+	assert_int_equal(tgt_target_portal_group(d, 1, 0), 0);
+	fixture_apply(r, d);
+	for (unsigned i = 0; i < ARRAY_LEN(targets); i++)
+		for (unsigned k = 0; k < ARRAY_LEN(initiators); k++) {
+			char keys[512];
+			int n = snprintf(keys, sizeof(keys),
+					 "InitiatorName=%s%cTargetName=%s",
+					 initiators[k], 0, targets[i]);
+
+			assert_int_equal(peer_login(peer_new(r, 0), keys,
+						    (size_t)n + 1, isid_a, 0),
+					 ISCSI_LOGIN_NOT_FOUND);
+		}
+	fixture_free(r);
+}
+
 /* The wishes of a target apply to its logins, wherever TargetName is among the
  * keys. */
 static void test_digests_and_names_of_a_target(void **state)
@@ -772,6 +809,7 @@ int main(void)
 		cmocka_unit_test(test_reinstate_connection_lost_meanwhile),
 		cmocka_unit_test(test_login_other_portal_group_rfc7143_11_13_5),
 		cmocka_unit_test(test_login_forbidden_rfc7143_11_13_5),
+		cmocka_unit_test(test_refused_names_do_not_show_a_target),
 		cmocka_unit_test(test_digests_and_names_of_a_target),
 		cmocka_unit_test(test_login_without_chap_rfc7143_6_3_2),
 		cmocka_unit_test(test_target_add_names_rfc7143_4_2_7_2),
