@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The failures of CHAP are forgotten so long after the last one. */
+/* The failures and successes of CHAP are forgotten so long after the last one. */
 #define FORGET_TIME (600 * XTIME_S)
+
+/* Where those of all pairs are that have no place of their own. */
+#define SHARED (ADMISSION_PROVEN + ADMISSION_PAIRS)
 
 /* How many idle addresses are looked at for one without failed CHAP before the
  * oldest is forgotten. */
@@ -21,11 +24,12 @@ struct key {
 	uint8_t bytes[17]; /* family, address with the host bits cleared */
 };
 
-/* The failures of an account and an initiator name; n 0: unused. */
+/* The failures of an account and an initiator name, whose hash is who (0: none). */
 struct failures {
 	uint64_t who;
 	unsigned n; /* since the last success */
-	xtime last, refused_until;
+	xtime last; /* the last failure, or the last success */
+	xtime refused_until;
 };
 
 struct admission_source {
@@ -39,9 +43,10 @@ struct admission_source {
 	/* connections without a session, halved every HALF_LIFE: heat_of() */
 	uint32_t recent;
 	xtime recent_at;
-	/* failed CHAP; the last one is of all pairs for which there is no room */
-	struct failures failed[ADMISSION_PAIRS + 1];
-	unsigned nfailed; /* that are in use */
+	/* CHAP: first the pairs that have proven their secret, then those that have failed,
+	 * unused if n is 0; the last one is of all pairs for which there is no room */
+	struct failures failed[SHARED + 1];
+	unsigned nfailed; /* whose n is not 0 */
 };
 
 /* Half-open connections get a quarter of the descriptors, discovery sessions an
@@ -218,7 +223,7 @@ static void add_heat(struct admission_source *s, xtime now)
 static bool is_forgettable(const struct admission_source *s, xtime now)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(s->failed); i++)
-		if (s->failed[i].n && now - s->failed[i].last < FORGET_TIME)
+		if (s->failed[i].last && now - s->failed[i].last < FORGET_TIME)
 			return false;
 	return s->full_at <= now && heat_of(s, now) == 0;
 }
@@ -455,21 +460,23 @@ static void forget_failures(struct admission *a, struct admission_source *s,
 }
 
 /* Returns the failures of a pair: its own, an unused one, or, where there is no room, those
- * of all others. */
+ * of all others. A pair that has proven its secret has its own in any case, so that no
+ * neighbour with ever new names keeps it out. */
 static struct failures *failures_of(struct admission *a,
 				    struct admission_source *s, uint64_t who,
 				    xtime now)
 {
-	struct failures *free_one = &s->failed[ADMISSION_PAIRS];
+	struct failures *free_one = &s->failed[SHARED];
 
-	for (unsigned i = ADMISSION_PAIRS + 1; i-- > 0;) {
+	for (unsigned i = SHARED + 1; i-- > 0;) {
 		struct failures *f = &s->failed[i];
+		bool is_proven = i < ADMISSION_PROVEN;
 
 		if (f->n && now - f->last >= FORGET_TIME)
 			forget_failures(a, s, f);
-		if (i < ADMISSION_PAIRS && f->n && f->who == who)
+		if (i != SHARED && f->who == who && (is_proven ? who : f->n))
 			return f;
-		if (!f->n)
+		if (!is_proven && !f->n)
 			free_one = f;
 	}
 	return free_one;
@@ -530,6 +537,26 @@ xtime admission_auth_failed(struct admission *a, struct admission_entry *e,
 	return delay;
 }
 
+/* Takes the place of the pair whose success is the oldest. One with failures keeps its
+ * place: they must not be forgotten by the successes of others. */
+static void remember_proven(struct admission_source *s, uint64_t who, xtime now)
+{
+	struct failures *oldest = NULL;
+
+	for (unsigned i = 0; i < ADMISSION_PROVEN; i++) {
+		struct failures *f = &s->failed[i];
+
+		if (f->who == who) {
+			f->last = now;
+			return;
+		}
+		if (!f->n && (!oldest || f->last < oldest->last))
+			oldest = f;
+	}
+	if (oldest)
+		*oldest = (struct failures){ .who = who, .last = now };
+}
+
 /* The pair has proven its secret. The failures of all others stay: an initiator with one
  * account must not end the penalty of other accounts. */
 static void auth_succeeded(struct admission *a, struct admission_entry *e,
@@ -537,8 +564,9 @@ static void auth_succeeded(struct admission *a, struct admission_entry *e,
 {
 	struct failures *f = failures_of(a, e->source, e->who, now);
 
-	if (f != &e->source->failed[ADMISSION_PAIRS])
+	if (f != &e->source->failed[SHARED])
 		forget_failures(a, e->source, f);
+	remember_proven(e->source, e->who, now);
 }
 
 /* ---- login ---- */

@@ -49,6 +49,7 @@ struct admission_limits {
 /* So many pairs of account and initiator name that have failed at an address are counted
  * apart, all others together: names are free to choose. */
 #define ADMISSION_PAIRS	     8
+#define ADMISSION_PROVEN     8	  /* so many that have succeeded, too */
 #define ADMISSION_REMEMBERED 4096 /* the default of remembered */
 
 /* admission_limits_fit reduces l to limits for which so many descriptors are

@@ -437,6 +437,37 @@ static void test_brute_force_of_an_address_is_bounded(void **state)
 	teardown(&f);
 }
 
+/* A neighbour who fails with ever new names keeps no pair out that has succeeded; its own
+ * failures count as before, and successes of others do not end its penalty. */
+static void test_a_flood_of_names_keeps_no_proven_pair_out(void **state)
+{
+	struct fixture f;
+	char name[32];
+
+	(void)state;
+	setup(&f);
+	assert_int_equal(try_chap(&f, "192.0.2.1", "ann", "iqn.a", true), 0);
+	for (unsigned i = 0; i < 6000; i++) {
+		snprintf(name, sizeof(name), "iqn.%u", i);
+		(void)try_chap(&f, "192.0.2.1", "joe", name, false);
+		f.now += 100 * XTIME_MS;
+		if (i % 100 == 0)
+			assert_int_equal(try_chap(&f, "192.0.2.1", "ann",
+						  "iqn.a", true),
+					 0);
+	}
+	for (unsigned i = 0; i < 10; i++)
+		f.now += try_chap(&f, "192.0.2.1", "ann", "iqn.a", false);
+	f.now -= 30 * XTIME_S;
+	for (unsigned i = 0; i < 2 * ADMISSION_PROVEN; i++) {
+		snprintf(name, sizeof(name), "iqn.own%u", i);
+		(void)try_chap(&f, "192.0.2.1", "own", name, true);
+	}
+	assert_int_equal(try_chap(&f, "192.0.2.1", "ann", "iqn.a", true),
+			 30 * XTIME_S);
+	teardown(&f);
+}
+
 static void test_a_login_without_proof_forgives_nothing(void **state)
 {
 	struct fixture f;
@@ -715,6 +746,8 @@ int main(void)
 		cmocka_unit_test(test_penalty_grows_and_ends),
 		cmocka_unit_test(test_a_wrong_secret_keeps_no_other_out),
 		cmocka_unit_test(test_brute_force_of_an_address_is_bounded),
+		cmocka_unit_test(
+			test_a_flood_of_names_keeps_no_proven_pair_out),
 		cmocka_unit_test(test_a_login_without_proof_forgives_nothing),
 		cmocka_unit_test(test_blocks_of_addresses),
 		cmocka_unit_test(test_addresses_are_forgotten),
