@@ -107,7 +107,8 @@ static void on_due(struct io_defer *d)
 	refuse_queue(s);
 	if (!g || s->guard.is_asking)
 		return;
-	if (s->state != SESSION_UP) { /* lib_hold_resume asks after the login */
+	/* lib_hold_resume asks after the login */
+	if (s->state != SESSION_UP || !s->ini || !ini_is_up(s->ini)) {
 		lib_guard_go(s, g, GUARD_NEW);
 		io_loop_defer(s->ctx->loop, d);
 		return;

@@ -18,7 +18,7 @@ static struct {
 	struct iser_session *s;
 	struct ini_task
 		*sent[TASKS]; /* in progress, in the order of submission */
-	unsigned nsent, killed;
+	unsigned nsent, killed, nclosed;
 	struct iscsi_params params;
 	/* the unit that answers */
 	uint8_t name;
@@ -48,7 +48,13 @@ void __wrap_ini_submit(struct ini_session *s, struct ini_task *t, xtime now)
 	t->status = 0;
 	t->sense_len = 0;
 	t->moved = 0;
-	f.sent[f.nsent++] = t;
+	if (!f.killed) {
+		f.sent[f.nsent++] = t;
+		return;
+	}
+	assert_true(f.nclosed++ < 100); /* else without end */
+	t->err = ERR_CLOSED;
+	t->done(t);
 }
 
 bool __wrap_ini_is_up(const struct ini_session *s)
@@ -692,6 +698,24 @@ static void test_no_answer(void **state)
 	assert_ended(3, ISER_E_TIMEOUT);
 }
 
+/* The session has ended, which libiser hears later in the loop: until then it asks
+ * nothing, or the loop would not get so far. */
+static void test_end_that_is_not_known_yet(void **state)
+{
+	(void)state;
+	submit_to(1, 7, SCSI_WRITE_10);
+	f.killed = 1;
+	run_loop();
+	submit_to(2, 7, SCSI_WRITE_10);
+	run_loop();
+	assert_int_equal(done[1] + done[2], 0);
+	f.s->err = ISER_E_CLOSED;
+	lib_hold_lost(f.s, lib_reconnect_takes);
+	lib_io_fail_queue(f.s, ISER_E_CLOSED);
+	assert_ended(1, ISER_E_CLOSED);
+	assert_ended(2, ISER_E_CLOSED);
+}
+
 /* What READ CAPACITY has reported before the first command counts. */
 static void test_capacity_that_the_caller_knows(void **state)
 {
@@ -753,6 +777,7 @@ int main(void)
 		TEST(test_reconnect),
 		TEST(test_loss_in_doubt),
 		TEST(test_no_answer),
+		TEST(test_end_that_is_not_known_yet),
 		TEST(test_capacity_that_the_caller_knows),
 		cmocka_unit_test(test_covers),
 	};
