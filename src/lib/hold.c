@@ -82,10 +82,15 @@ static void doubt(struct iser_session *s, struct lib_guarded *g)
 	lib_guard_ask(s, g);
 }
 
-void lib_hold_doubt(struct iser_session *s, int lun)
+/* A command that was in progress when the unit became unsure says nothing new: the end of one
+ * such command after the other would keep a unit from being identified. If the unit changes once
+ * more, an attention says so before the next command is executed (SAM-5 §5.14). */
+void lib_hold_doubt(struct iser_session *s, const struct lib_task *lt)
 {
-	struct lib_guarded *g = lib_guard_find(s, lun);
+	struct lib_guarded *g = lib_guard_find(s, lt->io->lun);
 
+	if (g && g->state == GUARD_UNSURE && lt->is_doubtful)
+		return;
 	s->guard.round++;
 	if (g)
 		doubt(s, g);

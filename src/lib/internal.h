@@ -485,9 +485,9 @@ void lib_hold_issue(struct iser_session *s, struct lib_task *lt);
  * attention of doubt it begins to ask; it returns true if it issues the task again
  * afterwards. */
 COLD bool lib_hold_heard(struct iser_session *s, struct lib_task *lt);
-/* lib_hold_doubt begins to ask for the unit of a LUN, whose block size seems to be another
- * one. */
-COLD void lib_hold_doubt(struct iser_session *s, int lun);
+/* lib_hold_doubt begins to ask for the unit of a task that the target has dropped, or whose
+ * block size seems to be another one. */
+COLD void lib_hold_doubt(struct iser_session *s, const struct lib_task *lt);
 /* lib_was_dropped returns whether the target has ended a task that it did not carry out, with
  * or without a status (TAS, SAM-5 §5.3.1): another initiator reset the unit, or the LUN
  * has another unit now. */

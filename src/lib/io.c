@@ -71,7 +71,7 @@ void lib_io_completed(struct ini_task *task)
 		return;
 	}
 	if (io->err && (io->cause == ERR_OVERFLOW || lib_was_dropped(task)))
-		lib_hold_doubt(s, io->lun);
+		lib_hold_doubt(s, lt);
 	if (io->err && (lib_hold_heard(s, lt) || lib_retry_takes(s, lt))) {
 		lib_reconnect_leave(s);
 		return;

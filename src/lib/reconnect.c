@@ -124,7 +124,7 @@ static bool issue_dropped(struct iser_session *s, struct lib_task *lt)
 		return true;
 	}
 	lt->tries++;
-	lib_hold_doubt(s, lt->io->lun);
+	lib_hold_doubt(s, lt);
 	lib_hold_issue(s, lt);
 	return true;
 }

@@ -478,6 +478,38 @@ static void test_dropped_commands(void **state)
 	}
 }
 
+static void end_dropped(struct ini_task *t)
+{
+	t->status = 0x40; /* TASK ABORTED */
+	t->done(t);
+}
+
+/* The target ends the commands that were in progress one after the other: the unit is
+ * identified meanwhile. */
+static void test_dropped_one_by_one(void **state)
+{
+	(void)state;
+	for (unsigned i = 1; i <= 8; i++)
+		submit(i);
+	for (unsigned i = 1; i <= 8; i++) {
+		end_dropped(take_io(i));
+		run_loop();
+		assert_int_equal(done[i], 0);
+		if (i % 3 == 1) { /* INQUIRY, READ CAPACITY */
+			answer(take(f.nsent - 1));
+			run_loop();
+		}
+	}
+	submit(9);
+	identify();
+	for (unsigned i = 1; i <= 8; i++) {
+		assert_ended(i, ISER_E_SCSI);
+		assert_int_equal(io[i].status, 0x40);
+	}
+	end_good(take_io(9));
+	assert_ended(9, 0);
+}
+
 /* SPC-4 §6.33: one LUN reports the attention that is about all of them. */
 static void test_reported_luns(void **state)
 {
@@ -767,6 +799,7 @@ int main(void)
 		TEST(test_unit_returns),
 		TEST(test_other_attentions),
 		TEST(test_dropped_commands),
+		TEST(test_dropped_one_by_one),
 		TEST(test_reported_luns),
 		TEST(test_no_retry),
 		TEST(test_attention_in_between),
