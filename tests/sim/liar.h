@@ -11,7 +11,7 @@
 #include "iscsi/bhs.h"
 #include "sim/wire.h"
 
-#define LIAR_MOST  (64u << 10) /* bytes of one command */
+#define LIAR_MOST  (160u << 10) /* bytes of one command */
 #define LIAR_TASKS 64
 
 /* The state of a byte of the read data. */
