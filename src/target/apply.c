@@ -149,12 +149,47 @@ static bool is_in_force(const struct tgt_session *s)
 	return false;
 }
 
+static void take_data_time(struct tgt_session *s, const struct tgt_target *t)
+{
+	if (t)
+		s->data_time = t->cfg.data_time ? t->cfg.data_time
+						: s->worker->tgt->cfg.data_time;
+}
+
+/* A session without connections ends if its initiator may not continue it, or would have
+ * other rights then: it would delay the next directory until Time2Retain. A login that
+ * continues it already asks again (enter_session). */
+static void review_waiting(struct tgt_session *s)
+{
+	if (s->luns.step || !list_empty(&s->conns.joins))
+		return;
+	list_for_each(it, &s->conns.lost) {
+		const struct tgt_conn *c =
+			list_entry(it, struct tgt_conn, session_link);
+		const struct tgt_ruling r = ask(c);
+
+		if (r.why || !dev_map_equal(s->luns.map, r.map)) {
+			conn_trace(c, TRACE_LOGOUT,
+				   "session %u, which waits for a connection, "
+				   "ends: %s",
+				   s->tsih, r.why ? r.why : "its LUNs change");
+			s->conns.dropped = true;
+			tgt_recover_end_all(s);
+			return;
+		}
+		take_data_time(s, r.target);
+	}
+	tgt_use_renew(s->worker, &s->use);
+}
+
 void tgt_apply_review(struct tgt_session *s)
 {
 	struct tgt_worker *w = s->worker;
 	struct tgt_ruling r;
 	const char *why;
 
+	if (list_empty(&s->conns.list) && !list_empty(&s->conns.lost))
+		review_waiting(s);
 	if (!is_in_force(s))
 		return;
 	why = ask_of_all(s, &r);
@@ -166,9 +201,7 @@ void tgt_apply_review(struct tgt_session *s)
 		tgt_remap_start(s, r.map, tgt_apply_review);
 	else if (!s->luns.step)
 		tgt_use_renew(w, &s->use);
-	if (r.target)
-		s->data_time = r.target->cfg.data_time ? r.target->cfg.data_time
-						       : w->tgt->cfg.data_time;
+	take_data_time(s, r.target);
 }
 
 /* ---- in force ---- */

@@ -520,6 +520,42 @@ static void test_memory_of_a_lost_connection(void **state)
 	fixture_free(r);
 }
 
+static void settled(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+/* A new directory is settled at once, and the next one need not wait until Time2Retain: a
+ * session that waits goes on if nothing changes for it, else it ends. */
+static void test_new_directory_ends_what_may_not_go_on(void **state)
+{
+	static const char *const targets[] = { FIXTURE_TARGET, FIXTURE_SECOND };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(targets); i++) {
+		struct fixture *r = fixture_new(1, level2);
+		struct ini *m = ini_new(r, 1);
+		bool is_settled = false;
+		const struct tgt_apply_events events = { .settled = settled,
+							 .arg = &is_settled };
+
+		lose(m, 0);
+		assert_int_equal(tgt_apply(r->tgt,
+					   fixture_directory(targets[i]),
+					   &events),
+				 0);
+		fixture_settle(r);
+		assert_non_null(session_of(m));
+		pass(m, 0);
+		assert_int_equal(session_of(m) != NULL, i == 0);
+		assert_true(is_settled);
+		if (i == 0)
+			assert_int_equal(add(m, 0), 0);
+		free(m);
+		fixture_free(r);
+	}
+}
+
 /* The end of the process, or of an administrator's patience, does not wait. */
 static void test_drain_ends_what_waits(void **state)
 {
@@ -760,6 +796,7 @@ int main(void)
 			test_logout_again_before_the_answer_rfc7143_11_14),
 		cmocka_unit_test(test_logout_at_the_deadline_rfc7143_11_15_1),
 		cmocka_unit_test(test_memory_of_a_lost_connection),
+		cmocka_unit_test(test_new_directory_ends_what_may_not_go_on),
 		cmocka_unit_test(test_drain_ends_what_waits),
 		cmocka_unit_test(test_random_recovery),
 	};
