@@ -6,7 +6,7 @@ usage: run.py --build DIR [--json FILE] [--io uring|epoll]
               [--once|--second|--other] [--share K/N] [--not NAME] [NAME]...
 
 Prints one line per case: ok|FAIL|skip NAME reason; then the slowest cases with their
-seconds; the last line has the counts.
+seconds and their CPU time; the last line has the counts.
 NAME selects files or cases by a part of their name, --not leaves them out; --share 1/2 takes
 each second file. Exit status 1: a case failed.
 """
@@ -52,6 +52,11 @@ def find_program(build, name, where):
 HANGS = 900  # seconds after which a case fails that waits for something that never comes
 
 
+def cpu_time():
+    """Of this process and of all that it has waited for."""
+    return sum(os.times()[:4])
+
+
 def hangs(*_):
     raise AssertionError("no end after %d seconds" % HANGS)
 
@@ -59,11 +64,11 @@ def hangs(*_):
 class Result(unittest.TestResult):
     def __init__(self, io):
         super().__init__()
-        self.io, self.rows, self.began = io, [], 0
+        self.io, self.rows, self.began, self.cpu = io, [], 0, 0
 
     def startTest(self, test):
         super().startTest(test)
-        self.began = time.monotonic()
+        self.began, self.cpu = time.monotonic(), cpu_time()
         signal.alarm(HANGS)
 
     def stopTest(self, test):
@@ -74,7 +79,7 @@ class Result(unittest.TestResult):
         name = "%s:%s" % (self.io, test.id())
         took = time.monotonic() - self.began
         self.rows.append({"result": word, "name": name, "reason": reason,
-                          "seconds": round(took, 2)})
+                          "seconds": round(took, 2), "cpu": round(cpu_time() - self.cpu, 2)})
         first = (reason.strip().splitlines() or [""])[-1][:200]
         print("%-4s %s %s" % (word, name, first), flush=True)
         if word == "FAIL":
@@ -134,8 +139,8 @@ def report(rows):
     rows = sorted(rows, key=lambda r: -r["seconds"])
     for row in rows[:SLOWEST]:
         if row["seconds"] >= 1:
-            print("slow %6.1f s %s" % (row["seconds"], row["name"]))
-    print("slow %6.1f s in all, %d cases" % (sum(r["seconds"] for r in rows), len(rows)))
+            print("slow %6.1f s, CPU %5.1f s %s" % (row["seconds"], row["cpu"], row["name"]))
+    print("slow %6.1f s, CPU %5.1f s in all, %d cases" % (sum(r["seconds"] for r in rows), sum(r["cpu"] for r in rows), len(rows)))
 
 
 def main():
