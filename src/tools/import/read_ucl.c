@@ -13,6 +13,7 @@ struct reader {
 	unsigned line;
 	bool json;
 	struct includer *includer; /* UCL */
+	bool in_macro;		   /* the words are paths */
 };
 
 /* For the reader of an included file: the object that has the directive. */
@@ -228,7 +229,8 @@ static char *read_string(struct reader *r, char quote)
 /* ---- values ---- */
 
 /* Finds the end of a word of UCL: the end of the line, a separator, a comment, or a
- * bracket that the word has not opened. */
+ * bracket that the word has not opened. In a macro "/" and "*" are parts of a
+ * pattern. */
 static const char *end_of_word(const struct reader *r)
 {
 	unsigned braces = 0, brackets = 0;
@@ -244,7 +246,8 @@ static const char *end_of_word(const struct reader *r)
 		else if (*p == ']' && brackets)
 			brackets--;
 		else if (strchr("\r\n;,}]#", *p) ||
-			 (*p == '/' && r->end - p >= 2 && p[1] == '*'))
+			 (*p == '/' && !r->in_macro && r->end - p >= 2 &&
+			  p[1] == '*'))
 			break;
 	}
 	return p;
@@ -531,7 +534,9 @@ static bool take_macro(struct reader *r, struct tree *object, unsigned depth)
 	    (take_char(r, '(') && !read_parameters(r, &try, &glob)))
 		return false;
 	skip_blanks(r, false);
+	r->in_macro = true;
 	name = read_value(r, NULL, TREE_DEPTH - 2);
+	r->in_macro = false;
 	if (!name)
 		return false;
 	if (name->kind != TREE_SCALAR || !name->text || *name->text == '=' ||
