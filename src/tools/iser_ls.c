@@ -306,7 +306,8 @@ static int run_ls(const struct call *call)
 	for (struct iser_target *t = list; t; t = t->next) {
 		int e;
 
-		if (url.target[0] && strcmp(url.target, t->name) != 0)
+		/* names have no capital letters (RFC 3722 §3) */
+		if (url.target[0] && strcasecmp(url.target, t->name) != 0)
 			continue;
 		found = true;
 		e = list_target(ctx, &where, t, out);

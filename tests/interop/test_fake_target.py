@@ -208,6 +208,8 @@ class Discovery(Case):
         with FakeTarget() as t:
             done = self.iser("ls", "iscsi://%s/%s" % (t.portal, IQN + "x"), status=21)
             self.assertIn("lists no target %sx" % IQN, done.err)
+            out = self.iser("ls", "iscsi://%s/%s" % (t.portal, IQN.upper())).out  # RFC 3722 §3
+            self.assertIn(IQN, out)
 
     @BUILT
     def test_scheme_of_the_url(self):
