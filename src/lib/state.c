@@ -59,7 +59,8 @@ static bool session_is_sane(const struct iser_session *s)
 	case SESSION_UP:
 		return connected && s->ini && !s->err;
 	case SESSION_AWAY:
-		return connected || !s->ini || ini_is_waiting(s->ini);
+		/* the role may have ended, which it reports after its tasks */
+		return connected || !s->ini || !ini_is_up(s->ini);
 	case SESSION_CLOSING:
 		return true;
 	case SESSION_DOWN:

@@ -637,6 +637,7 @@ static void test_all_tasks_wait(void **state)
 
 static void lose_session(void)
 {
+	f.killed = 1;
 	while (f.nsent) {
 		struct ini_task *t = take(0);
 

@@ -326,6 +326,7 @@ static int free_disk(void **state)
 {
 	(void)state;
 	assert_int_equal(disk.nios, 0);
+	lib_guard_fini(&session);
 	iser_context_free(ctx);
 	return 0;
 }
