@@ -568,6 +568,20 @@ class Pacemaker(Base):
             if account:
                 self.assertEqual(os.listdir(self.path("state/tgtadm-secrets")), [])
 
+    def test_serial_number_of_a_resource(self):
+        """The agent makes scsi_sn of the name of the resource, which other clusters have, too: the NAA identifier stays after a
+        fail-over, and is another one at another target."""
+        self.iserd()
+        names = []
+        for target in ("x", "x", "y"):
+            pair = self.pair()
+            pair[0][1]["iqn"] = pair[1][1]["target_iqn"] = IQN + target
+            self.both("start", pair)
+            names += [b["naa"] for b in self.config()["backstores"].values()]
+            self.both("stop", pair)
+        self.assertEqual((len(names), names[0]), (3, names[1]))
+        self.assertNotEqual(names[1], names[2])
+
     def test_stop_under_load(self):
         self.iserd()
         pair = self.pair(("node", "secret-of-node-01"))

@@ -450,6 +450,33 @@ static int set_id(struct update *u, const char *value)
 	return 0;
 }
 
+#define SERIAL_DIGITS \
+ 16 /* hexadecimal, of a serial number that no other disk has */
+
+/* The serial number of an OCF agent has 8 digits, made of the name of a resource, which other
+ * clusters have, too. Together with the target it gives a name (NAA 3h, SPC-4 §7.8.6.6.4)
+ * that stays after a fail-over and that no other disk has. */
+static void name_by_target(const struct update *u, const char *target)
+{
+	const char *serial = tgtadm_text(u->store, "serial");
+	const char *const texts[] = { target, "\n", serial };
+	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+	unsigned digits = 0;
+
+	for (const char *p = serial; *p; p++)
+		digits += hex_digit(*p) >= 0;
+	if (!*serial || digits >= SERIAL_DIGITS ||
+	    *tgtadm_text(u->store, "naa") || *tgtadm_text(u->store, "eui"))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		for (const char *p = texts[i]; *p; p++)
+			hash = (hash ^ (uint8_t)*p) * 0x100000001b3u;
+	json_object_set_new(u->store, "naa",
+			    json_sprintf("3%07x%08x",
+					 (unsigned)(hash >> 32) & 0xfffffff,
+					 (unsigned)hash));
+}
+
 /* Returns whether the parameter is one that tgt has and iserd does not. */
 static bool is_ignored(const char *name)
 {
@@ -505,11 +532,12 @@ int tgtadm_lun_update(struct tgtadm *t)
 	struct update u = { .t = t };
 	json_t *target, *lun;
 	struct tgtadm_param p;
+	const char *name = "";
 	char *text, *next;
 	int code = 0;
 
 	lun_key(t->r, u.key);
-	target = tgtadm_target(t->config, t->r->tid, NULL);
+	target = tgtadm_target(t->config, t->r->tid, &name);
 	if (target && !t->r->lun &&
 	    !json_object_get(json_object_get(target, "luns"), u.key)) {
 		tgtadm_note(t, "logical unit 0: ignored: iserd has no "
@@ -531,5 +559,7 @@ int tgtadm_lun_update(struct tgtadm *t)
 	while (!code && tgtadm_param(&next, &p))
 		code = set_param(&u, &p);
 	free(text);
+	if (!code)
+		name_by_target(&u, name);
 	return code;
 }

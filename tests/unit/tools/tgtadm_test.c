@@ -626,7 +626,8 @@ static void test_lun_update(void **state)
 	    tgtadm_lun_update, "");
 	check_config(LUNS("'1': 'd'",
 			  "'d': {'store': '/d/a', 'vendor': 'ACMEACME', "
-			  "'product': 'p', 'revision': '1', 'serial': 's'}"));
+			  "'product': 'p', 'revision': '1', 'serial': 's', "
+			  "'naa': '37be32ffcded2a6d'}"));
 	config_begin(LUNS("'1': 'd'", "'d': {'store': '/d/a'}"));
 	run("--op update --mode lu -t 1 -l 1 -P readonly=1,online=1",
 	    tgtadm_lun_update, "");
