@@ -191,7 +191,7 @@ static size_t trimmed(const char *text, size_t len)
 
 enum device_names device_name_at(const char *folder, char text[DEVICE_TEXT])
 {
-	char whole[PATH_MAX], name[TEXT_MAX];
+	char whole[PATH_MAX], name[TEXT_MAX] = "";
 	enum device_names kind;
 	size_t n, which, start;
 	bool good;

@@ -74,7 +74,7 @@ bool isns_answer_found(struct isns_attrs all, isns_found *found, void *arg)
 	bool ok;
 
 	while (nodes && isns_attr_next(&all, &a)) {
-		struct node key;
+		struct node key = { 0 };
 		const struct node *node;
 
 		if (!take_group(&g, &a, &tag))
