@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/hash.h"
 
 void bs_complete(struct bs_req *req, int result)
 {
@@ -250,15 +251,14 @@ void bs_set_name(struct bs *b, const char *name)
 /* FNV-1a, and a final mix so that similar keys give different values. */
 static uint64_t hash64(uint64_t h, const uint8_t *p, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ p[i]) * 0x100000001b3u;
+	h = hash_add(h, p, len);
 	h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
 	return h ^ h >> 32;
 }
 
 void bs_uuid_derive(uint8_t uuid[16], const void *key, size_t len)
 {
-	put_be64(uuid, hash64(0xcbf29ce484222325u, key, len));
+	put_be64(uuid, hash64(HASH_BEGIN, key, len));
 	put_be64(uuid + 8, hash64(0x84222325cbf29ce4u, key, len));
 	uuid[6] = (uint8_t)(0x80 | (uuid[6] & 0x0f)); /* RFC 9562 §5.8 */
 	uuid[8] = (uint8_t)(0x80 | (uuid[8] & 0x3f)); /* RFC 9562 §4.1 */

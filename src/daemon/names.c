@@ -15,7 +15,7 @@
 #include "device/device.h"
 #include "device/identity.h"
 
-/* In the order in which they are compared: those behind follow from those before. */
+/* In the order in which they are compared: a later one follows from an earlier one. */
 enum name_kind {
 	NAME_UUID,
 	NAME_SERIAL,

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/escape.h"
+#include "base/hash.h"
 #include "base/list.h"
 #include "daemon/luns/state.h"
 #include "daemon/say.h"
@@ -55,8 +56,8 @@ static struct list *bucket(struct identities *all, enum identity_kind kind,
 {
 	uint64_t h = inode;
 
-	for (; kind != IDENTITY_OF_FILE && *key; key++)
-		h = (h ^ (uint8_t)*key) * 0x100000001b3u;
+	if (kind != IDENTITY_OF_FILE)
+		h = hash_add(h, key, strlen(key));
 	return &all->buckets[(h ^ h >> 32) % BUCKETS];
 }
 

@@ -5,6 +5,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
 
 static const char no_memory[] = "out of memory";
 
@@ -39,10 +42,7 @@ json_t *rpc_tree_json(const struct cfg_node *n)
 /* Includes the NUL of the text, so that "a", "bc" is not "ab", "c". */
 static uint64_t hash_text(uint64_t h, const char *text)
 {
-	do {
-		h = (h ^ (uint8_t)*text) * 0x100000001b3u;
-	} while (*text++);
-	return h;
+	return hash_add(h, text, strlen(text) + 1);
 }
 
 static uint64_t hash_node(uint64_t h, const struct cfg_node *n)
@@ -65,7 +65,7 @@ static uint64_t hash_node(uint64_t h, const struct cfg_node *n)
 void rpc_tree_version(const struct cfg_node *n, char out[RPC_VERSION_SIZE])
 {
 	snprintf(out, RPC_VERSION_SIZE, "%016" PRIx64,
-		 hash_node(0xcbf29ce484222325u, n));
+		 hash_node(HASH_BEGIN, n));
 }
 
 /* ---- from a patch to a tree ---- */

@@ -5,17 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 /* ---- write ---- */
-
-/* FNV-1a */
-static uint64_t hash(uint64_t h, const void *p, size_t n)
-{
-	const uint8_t *b = p;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ b[i]) * 0x100000001b3ull;
-	return h;
-}
 
 uint64_t dev_event_nexus(const char *initiator_port, uint16_t target_port)
 {
@@ -23,8 +15,8 @@ uint64_t dev_event_nexus(const char *initiator_port, uint16_t target_port)
 	uint64_t h;
 
 	put_be16(port, target_port);
-	h = hash(0xcbf29ce484222325ull, port, sizeof(port));
-	h = hash(h, initiator_port, strlen(initiator_port));
+	h = hash_add(HASH_BEGIN, port, sizeof(port));
+	h = hash_add(h, initiator_port, strlen(initiator_port));
 	return h == DEV_EVENT_ALL ? 1 : h;
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #define BLOCK 65536u
 
 struct pool_block {
@@ -85,17 +87,15 @@ char *pool_format(struct pool *p, const char *format, ...)
 	return text;
 }
 
-/* The slot of a key, or the free slot where the key belongs. FNV-1a; the address
+/* The slot of a key, or the free slot where the key belongs. The address
  * of the table, which differs from run to run, makes collisions hard to plan. */
 static struct pool_slot *find_slot(const struct pool *p, const void *scope,
 				   const char *key)
 {
-	uint64_t h = 0xcbf29ce484222325u ^ (uintptr_t)scope ^
-		     (uintptr_t)p->slots << 16;
+	uint64_t h = HASH_BEGIN ^ (uintptr_t)scope ^ (uintptr_t)p->slots << 16;
 	size_t i;
 
-	for (const char *s = key; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	h = hash_add(h, key, strlen(key));
 	h ^= h >> 32;
 	for (i = h & (p->nslots - 1); p->slots[i].key;
 	     i = (i + 1) & (p->nslots - 1))

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "tools/tgt_names.h"
 #include "tools/tgtadm/tgtadm.h"
 
@@ -460,7 +461,7 @@ static void name_by_target(const struct update *u, const char *target)
 {
 	const char *serial = tgtadm_text(u->store, "serial");
 	const char *const texts[] = { target, "\n", serial };
-	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+	uint64_t hash = HASH_BEGIN;
 	unsigned digits = 0;
 
 	for (const char *p = serial; *p; p++)
@@ -469,8 +470,7 @@ static void name_by_target(const struct update *u, const char *target)
 	    *tgtadm_text(u->store, "naa") || *tgtadm_text(u->store, "eui"))
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		for (const char *p = texts[i]; *p; p++)
-			hash = (hash ^ (uint8_t)*p) * 0x100000001b3u;
+		hash = hash_add(hash, texts[i], strlen(texts[i]));
 	json_object_set_new(u->store, "naa",
 			    json_sprintf("3%07x%08x",
 					 (unsigned)(hash >> 32) & 0xfffffff,
