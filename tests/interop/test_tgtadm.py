@@ -363,6 +363,8 @@ class TgtAdm(Base):
         self.good("--op bind --mode account --user new --tid 1")
         self.good("--op bind --mode target --tid 1 -I ALL")
         self.refused_login("x", "old%secret-of-the-old@")
+        self.good("--op new --mode target --tid 2 -T %sy" % IQN)
+        self.refused("--op update --mode target --tid 2 -n state -v offline", "admits no initiator yet; bind addresses or names before")
         run([ISER, "info", "iscsi://new%%secret-of-the-new@127.0.0.1:%d/%sx/1" % (self.port, IQN)])
 
     def cinder(self, name, secret):
@@ -581,6 +583,42 @@ class Pacemaker(Base):
             self.both("stop", pair)
         self.assertEqual((len(names), names[0]), (3, names[1]))
         self.assertNotEqual(names[1], names[2])
+
+    def test_broken_off(self):
+        """A start or stop that breaks off leaves no target that admits initiators without the account of the resource, and stop removes
+        what is there."""
+        self.iserd()
+        short = self.pair(("node", "short"))
+        good = self.pair(("node", "secret-of-node-01"))
+        calls = {"new": "--op new --mode target --tid 1 -T %sx" % IQN, "rules": "--op bind --mode target --tid 1 -I ALL",
+                 "account": "--op new --mode account --user node --password secret-of-node-01",
+                 "bind": "--op bind --mode account --tid 1 --user node", "unbind": "--op unbind --mode account --tid 1 --user node"}
+        unit = "--op new --mode logicalunit --tid 1 --lun 1 -b " + self.path("a.img")
+        self.agent("iSCSITarget", "start", status=1, **short[0][1])
+        self.good(unit)
+        self.refused_login("x")
+        self.agent("iSCSITarget", "stop", **short[0][1])
+        self.assertEqual([self.config().get(k, {}) for k in ("targets", "auth-groups")], [{}, {}])
+        for steps in ("new",), ("new", "rules"), ("new", "rules", "account"), ("new", "rules", "account", "bind", "unbind"):
+            for step in steps:
+                self.good(calls[step], OCF_RESKEY_incoming_username="node")
+            self.good(unit)
+            self.refused_login("x")
+            self.agent("iSCSITarget", "stop", **good[0][1])
+            self.assertEqual([self.config().get(k, {}) for k in ("targets", "auth-groups")], [{}, {}])
+
+    def test_account_of_another_resource(self):
+        """Two resources with one user: the second one does not start, and its stop leaves the first one its account."""
+        self.iserd()
+        one, two = self.pair(("node", "secret-of-node-01")), self.pair(("node", "secret-of-node-02"))
+        two[0][1].update(iqn=IQN + "y", tid="2")
+        self.both("start", one)
+        self.agent("iSCSITarget", "start", status=1, **two[0][1])
+        self.agent("iSCSITarget", "stop", **two[0][1])
+        self.refused_login("x")
+        run([ISER, "info", "iscsi://node%%secret-of-node-01@127.0.0.1:%d/%sx/1" % (self.port, IQN)])
+        self.both("stop", one)
+        self.assertEqual(self.config().get("auth-groups", {}), {})
 
     def test_stop_under_load(self):
         self.iserd()

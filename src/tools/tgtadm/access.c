@@ -25,7 +25,7 @@ static bool has_entries(const json_t *group, const char *key)
 	return json_array_size(json_object_get(group, key)) > 0;
 }
 
-static bool has_rules(const json_t *group)
+bool tgtadm_has_rules(const json_t *group)
 {
 	return has_entries(group, "addresses") ||
 	       has_entries(group, "initiators");
@@ -45,7 +45,7 @@ const json_t *tgtadm_rules(const json_t *config, const json_t *target)
 bool tgtadm_is_offline(const json_t *config, const json_t *target)
 {
 	return !strcmp(tgtadm_text(target, "auth-group"), "none") &&
-	       has_rules(tgtadm_rules(config, target));
+	       tgtadm_has_rules(tgtadm_rules(config, target));
 }
 
 bool tgtadm_is_all(const json_t *rules)
@@ -109,7 +109,7 @@ static json_t *copy_rules(const json_t *groups, const char *name)
 		copy = json_deep_copy(json_object_get(groups, name));
 	if (!copy)
 		copy = json_object();
-	if (strcmp(name, "none") != 0 && !has_rules(copy))
+	if (strcmp(name, "none") != 0 && !tgtadm_has_rules(copy))
 		json_object_set_new(copy, "addresses", all_addresses());
 	return copy;
 }
@@ -136,6 +136,11 @@ json_t *tgtadm_own_rules(struct tgtadm *t, json_t *target)
 	return group;
 }
 
+bool tgtadm_lacks_account(const struct tgtadm *t, const json_t *group)
+{
+	return t->r->agent_user && !has_entries(group, "accounts");
+}
+
 void tgtadm_settle_rules(struct tgtadm *t, json_t *target, bool offline)
 {
 	json_t *groups = tgtadm_section(t, "auth-groups"), *group, *v;
@@ -156,7 +161,7 @@ void tgtadm_settle_rules(struct tgtadm *t, json_t *target, bool offline)
 		if (json_is_object(v) && !json_object_size(v))
 			json_object_del(group, key);
 	}
-	admits = has_rules(group) && !offline;
+	admits = tgtadm_has_rules(group) && !offline;
 	if (!json_object_size(group))
 		json_object_del(groups, own);
 	json_object_set_new(target, "auth-group",

@@ -153,12 +153,45 @@ static void settle_all(struct tgtadm *t)
 	}
 }
 
+/* An OCF agent stops what a failed start has left: its account may not be bound, or not
+ * be there. */
+static bool is_of_agent(const struct tgtadm *t)
+{
+	return t->r->agent_user && !strcmp(t->r->agent_user, t->r->user);
+}
+
+/* Returns whether an auth group other than the list of accounts has the account. */
+static bool is_bound(const struct tgtadm *t)
+{
+	const char *name;
+	json_t *group;
+
+	json_object_foreach(json_object_get(t->config, "auth-groups"), name,
+			    group)
+	{
+		if (strcmp(name, TGTADM_ACCOUNTS) != 0 &&
+		    has_user(group, t->r->user))
+			return true;
+	}
+	return false;
+}
+
 int tgtadm_account_delete(struct tgtadm *t)
 {
 	json_t *groups = json_object_get(t->config, "auth-groups"), *group;
 	const json_t *account = find_account(t->config, t->r->user);
 	const char *name;
 
+	if (is_of_agent(t) && (!account || is_bound(t))) {
+		if (account)
+			tgtadm_note(
+				t,
+				"account %.200s: stays, since another target "
+				"has it; give each resource a user of its "
+				"own",
+				t->r->user);
+		return 0;
+	}
 	if (!account)
 		return tgtadm_refuse("%s", tgtadm_no_user);
 	snprintf(t->made, sizeof(t->made), "%s",
@@ -241,14 +274,14 @@ static int bind_account(const struct tgtadm *t, json_t *group,
 static int unbind_account(const struct tgtadm *t, json_t *group)
 {
 	const json_t *mutual = json_object_get(group, "mutual");
-	bool is_bound = t->r->outgoing
-				? mutual && !strcmp(tgtadm_text(mutual, "user"),
-						    t->r->user)
-				: find_user(json_object_get(group, "accounts"),
-					    t->r->user) >= 0;
+	bool is_here = t->r->outgoing
+			       ? mutual && !strcmp(tgtadm_text(mutual, "user"),
+						   t->r->user)
+			       : find_user(json_object_get(group, "accounts"),
+					   t->r->user) >= 0;
 
-	if (!is_bound)
-		return tgtadm_refuse("%s", tgtadm_no_user);
+	if (!is_here)
+		return is_of_agent(t) ? 0 : tgtadm_refuse("%s", tgtadm_no_user);
 	remove_user(group, t->r->user, !t->r->outgoing, t->r->outgoing);
 	return check_mutual(group);
 }
@@ -260,7 +293,7 @@ static int change_account(struct tgtadm *t)
 	bool offline = target && tgtadm_is_offline(t->config, target);
 	int code;
 
-	if (!account)
+	if (!account && (t->r->op == TGTADM_BIND || !is_of_agent(t)))
 		return tgtadm_refuse("%s", tgtadm_no_user);
 	group = group_of(t, &target);
 	if (!group)
@@ -270,7 +303,10 @@ static int change_account(struct tgtadm *t)
 	if (code)
 		return code;
 	if (target)
-		tgtadm_settle_rules(t, target, offline);
+		tgtadm_settle_rules(t, target,
+				    t->r->agent_user
+					    ? tgtadm_lacks_account(t, group)
+					    : offline);
 	else
 		settle_all(t);
 	return 0;

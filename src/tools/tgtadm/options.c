@@ -528,8 +528,14 @@ bool tgtadm_options(struct tgtadm_request *r, int argc, char **argv, int *code)
 	bool ends = false;
 
 	*r = (struct tgtadm_request){
-		.op = -1, .mode = -1, .tid = -1, .lun = TGTADM_NO_LUN
+		.op = -1,
+		.mode = -1,
+		.tid = -1,
+		.lun = TGTADM_NO_LUN,
+		.agent_user = getenv("OCF_RESKEY_incoming_username"),
 	};
+	if (r->agent_user && !*r->agent_user)
+		r->agent_user = NULL;
 	optind = 0; /* glibc: begins anew */
 	opterr = 1;
 	*code = take_letters(r, argc, argv, &ends);

@@ -178,13 +178,21 @@ static int set_state(struct tgtadm *t, json_t *target, const char *state)
 {
 	bool is_offline = tgtadm_is_offline(t->config, target);
 	bool offline = !strcmp(state, "offline");
+	const json_t *group;
 
 	if (!offline && strcmp(state, "ready") != 0)
 		return tgtadm_refuse("%s", tgtadm_invalid);
 	if (offline == is_offline)
 		return 0;
-	if (!tgtadm_own_rules(t, target))
+	group = tgtadm_own_rules(t, target);
+	if (!group)
 		return TGTADM_REFUSED;
+	/* the first rule would open it again */
+	if (offline && !tgtadm_has_rules(group))
+		return tgtadm_refuse("%s: target %d admits no initiator yet; "
+				     "bind addresses or names before state "
+				     "offline",
+				     tgtadm_invalid, t->r->tid);
 	tgtadm_settle_rules(t, target, offline);
 	return 0;
 }
@@ -338,7 +346,8 @@ static int change_access(struct tgtadm *t)
 	if (code)
 		return code;
 	warn_of_both(t, group);
-	tgtadm_settle_rules(t, target, offline);
+	tgtadm_settle_rules(t, target,
+			    offline || tgtadm_lacks_account(t, group));
 	return 0;
 }
 

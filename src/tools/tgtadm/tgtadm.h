@@ -72,6 +72,8 @@ struct tgtadm_request {
 	const char *path, *bstype, *bsoflags, *bsopts, *blocksize, *device;
 	const char *target, *address, *initiator, *user;
 	char *password; /* overwritten in argv; the caller wipes and frees it */
+	/* the account that the target of this OCF agent is to require */
+	const char *agent_user;
 };
 
 struct tgtadm {
@@ -203,6 +205,8 @@ void tgtadm_address(const json_t *session, char *out, size_t size);
 /* tgtadm_rules returns the auth group with the rules of a target, borrowed. NULL:
  * the target admits no initiator. For showing. */
 const json_t *tgtadm_rules(const json_t *config, const json_t *target);
+/* tgtadm_has_rules returns whether an auth group lists an address or a name. */
+bool tgtadm_has_rules(const json_t *group);
 /* tgtadm_is_offline returns whether the target is offline: it has rules, but admits
  * no initiator. */
 bool tgtadm_is_offline(const json_t *config, const json_t *target);
@@ -212,6 +216,9 @@ json_t *tgtadm_own_rules(struct tgtadm *t, json_t *target);
 /* tgtadm_settle_rules makes the target use its own auth group, if that admits
  * initiators and the target is not to be offline. */
 void tgtadm_settle_rules(struct tgtadm *t, json_t *target, bool offline);
+/* tgtadm_lacks_account returns whether an OCF agent has asked for CHAP at its target, whose
+ * auth group has no account yet, or no longer: then the target admits no initiator. */
+bool tgtadm_lacks_account(const struct tgtadm *t, const json_t *group);
 /* tgtadm_close makes the target admit no initiator, and removes its own auth group
  * unless another target or a portal group has it. */
 void tgtadm_close(struct tgtadm *t, json_t *target);
