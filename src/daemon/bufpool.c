@@ -5,12 +5,24 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
+#include "base/bytes.h"
+
+#define ALL_WORKERS ((size_t)512 << 20)
+#define LEAST_COMMON \
+ ((size_t)64 << 20) /* what a worker has beside its reserve */
+
 /* A cached buffer: this struct is in its first bytes. */
 struct spare {
 	struct list of_class, of_all;
 	size_t size;
 	unsigned period;
 };
+
+size_t bufpool_limit(unsigned nworkers)
+{
+	return MAX(ALL_WORKERS / nworkers,
+		   LEAST_COMMON + BUFPOOL_RESERVE + BUFPOOL_BURST);
+}
 
 void bufpool_init(struct bufpool *p, size_t most)
 {

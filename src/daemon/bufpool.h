@@ -17,6 +17,12 @@
 #define BUFPOOL_MIN	4096u
 #define BUFPOOL_CLASSES 15 /* 4 KiB .. 64 MiB */
 
+/* Parts of the limit of a worker (device/share.h). One command, with protection
+ * information in its data and again beside them, needs less than the reserve. */
+#define BUFPOOL_TRANSFER (32u << 20) /* of one command, at most */
+#define BUFPOOL_RESERVE	 (BUFPOOL_TRANSFER + BUFPOOL_TRANSFER / 16)
+#define BUFPOOL_BURST	 ((size_t)16 << 20)
+
 struct bufpool {
 	/* struct spare, which lies in the buffer itself; newest first */
 	struct list spare[BUFPOOL_CLASSES], all;
@@ -26,6 +32,8 @@ struct bufpool {
 	uint64_t maps;	 /* calls of mmap, for tests */
 };
 
+/* bufpool_limit returns the bytes of buffers that each of nworkers may have. */
+size_t bufpool_limit(unsigned nworkers);
 /* bufpool_init: no buffer is cached beyond `most` bytes in use and cached. */
 void bufpool_init(struct bufpool *p, size_t most);
 /* bufpool_get returns a buffer of at least len bytes (len > 0), to be given

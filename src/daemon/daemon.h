@@ -227,8 +227,6 @@ void conns_traffic(const struct worker *w, struct traffic *t);
 /* setup_stores makes the device server, with the units and the target port groups
  * of the model. */
 int setup_stores(struct daemon *d);
-/* setup_memory returns the bytes of data buffers that each worker may have. */
-size_t setup_memory(unsigned nworkers);
 /* setup_target makes the target role. */
 int setup_target(struct daemon *d);
 /* setup_directory brings the targets of the model into force, with the addresses

@@ -21,15 +21,6 @@
 #include "daemon/takeover.h"
 #include "daemon/units.h"
 
-#define MAX_TRANSFER (32u << 20) /* of one command */
-/* Sizes of data buffers (device/share.h): the total of all workers, and the
- * least common part of each. One command, with protection information in its
- * data and again beside them, needs less than the reserve. */
-#define POOL_TOTAL   ((size_t)512 << 20)
-#define POOL_COMMON  ((size_t)64 << 20)
-#define POOL_RESERVE (MAX_TRANSFER + MAX_TRANSFER / 16)
-#define POOL_BURST   ((size_t)16 << 20)
-
 /* ---- stores ---- */
 
 static void save_state(void *arg, struct dev_save *s)
@@ -103,20 +94,14 @@ static int setup_groups(struct daemon *d)
 	return err;
 }
 
-size_t setup_memory(unsigned nworkers)
-{
-	return MAX(POOL_TOTAL / nworkers,
-		   POOL_COMMON + POOL_RESERVE + POOL_BURST);
-}
-
 /* The functions and limits that device and target get from the program. */
 static struct dev_env env_of(struct daemon *d)
 {
 	return (struct dev_env){
-		.buf_common =
-			setup_memory(d->nworkers) - POOL_RESERVE - POOL_BURST,
-		.buf_reserve = POOL_RESERVE,
-		.buf_burst = POOL_BURST,
+		.buf_common = bufpool_limit(d->nworkers) - BUFPOOL_RESERVE -
+			      BUFPOOL_BURST,
+		.buf_reserve = BUFPOOL_RESERVE,
+		.buf_burst = BUFPOOL_BURST,
 		.nworkers = d->nworkers,
 		.post = worker_post,
 		.buf_get = worker_buf_get,
@@ -194,7 +179,7 @@ int setup_stores(struct daemon *d)
 	d->stores.identities = identities_new(d->state);
 	if (!d->stores.identities)
 		return EXIT_STORE;
-	d->server = dev_server_new(&env, MAX_TRANSFER);
+	d->server = dev_server_new(&env, BUFPOOL_TRANSFER);
 	if (!d->server) {
 		say("out of memory");
 		return EXIT_ERROR;

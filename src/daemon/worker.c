@@ -212,7 +212,7 @@ static int worker_init(struct daemon *d, struct worker *w, unsigned index)
 	w->steps.run.run = run_step;
 	list_init(&w->steps.run.link);
 	w->steps.last = &w->steps.first;
-	bufpool_init(&w->bufs, setup_memory(d->nworkers));
+	bufpool_init(&w->bufs, bufpool_limit(d->nworkers));
 	w->loop = io_loop_new(d->options.io, &err);
 	if (!w->loop) {
 		say("--io %s: cannot make an event loop: %s%s",
