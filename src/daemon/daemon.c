@@ -139,13 +139,6 @@ static void close_signals(struct daemon *d)
 
 /* ---- the whole ---- */
 
-void daemon_host(char *out, size_t size)
-{
-	if (gethostname(out, size))
-		*out = '\0';
-	out[size - 1] = '\0';
-}
-
 /* Prints why a step of the start has failed. Rooms name the options of the command
  * line: a file has them as fields of "daemon". */
 static void report(const struct daemon *d, const char *why)

@@ -130,8 +130,6 @@ struct daemon {
 	int exit_code;
 };
 
-/* daemon_host writes the name of this machine to out, always ended. */
-void daemon_host(char *out, size_t size);
 /* daemon_is_ready returns whether d admits new sessions. */
 static inline bool daemon_is_ready(const struct daemon *d)
 {

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/internal.h"
 #include "net/verbs.h"
@@ -31,9 +30,9 @@ void iser_set_log(struct iser_context *ctx, int level,
  * §6.2 allows. */
 static void default_name(char out[ISCSI_NAME_MAX + 1])
 {
-	char host[128] = "localhost";
+	char host[128];
 
-	gethostname(host, sizeof(host) - 1);
+	net_host_name(host, sizeof(host));
 	for (char *p = host; *p; p++) {
 		if (*p >= 'A' && *p <= 'Z')
 			*p = (char)(*p - 'A' + 'a');
@@ -41,7 +40,8 @@ static void default_name(char out[ISCSI_NAME_MAX + 1])
 			 !(*p >= '0' && *p <= '9') && *p != '.')
 			*p = '-';
 	}
-	snprintf(out, ISCSI_NAME_MAX + 1, "iqn.2026-01.org.openiser:%s", host);
+	snprintf(out, ISCSI_NAME_MAX + 1, "iqn.2026-01.org.openiser:%s",
+		 host[0] ? host : "localhost");
 }
 
 struct iser_context *iser_context_new(const char *initiator_name)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* addr.c: numeric addresses as text. */
+/* addr.c: numeric addresses as text; the name of this machine. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "net/net.h"
@@ -180,4 +181,11 @@ void net_addr_str(const struct net_addr *a, char out[NET_ADDR_STR])
 	host[NET_ADDR_STR - sizeof("[]:65535")] = '\0';
 	snprintf(out, NET_ADDR_STR, v6 ? "[%s]:%u" : "%s:%u", host,
 		 net_addr_port(a));
+}
+
+void net_host_name(char *out, size_t size)
+{
+	if (gethostname(out, size))
+		*out = '\0';
+	out[size - 1] = '\0';
 }

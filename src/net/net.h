@@ -38,6 +38,8 @@ bool net_addr_is_loopback(const struct net_addr *a);
 void net_addr_str(const struct net_addr *a, char out[NET_ADDR_STR]);
 /* net_addr_port: 0: the address has none. */
 uint16_t net_addr_port(const struct net_addr *a);
+/* net_host_name writes the name of this machine to out, always ended; "": unknown. */
+void net_host_name(char *out, size_t size);
 
 /* ---- a socket with a core ---- */
 

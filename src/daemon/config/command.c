@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/escape.h"
@@ -14,6 +13,7 @@
 #include "daemon/config/schema.h"
 #include "daemon/say.h"
 #include "datamover/iser/dmiser.h"
+#include "net/net.h"
 
 static const char usage_lines[] =
 	"usage: iserd serve [OPTION]... LUN...\n"
@@ -148,9 +148,9 @@ static void print_rules(void)
 /* Sets an IQN with the name of this host. */
 static void default_name(struct options *o)
 {
-	char host[HOST_NAME_MAX + 1] = "";
+	char host[HOST_NAME_MAX + 1];
 
-	gethostname(host, sizeof(host));
+	net_host_name(host, sizeof(host));
 	for (char *p = host; *p; p++) {
 		*p = (char)tolower((unsigned char)*p);
 		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '.')

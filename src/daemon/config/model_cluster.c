@@ -7,7 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "net/net.h"
 
 /* Reports an error at a field of the noun; NULL: at the noun itself. */
 static void complain(struct cfg_errors *e, struct cfg_head *h, const char *noun,
@@ -99,13 +100,13 @@ static void check_backstore(const struct cfg_model *m, struct cfg_backstore *b,
 static void name_gateway(const struct cfg_model *m, struct cfg_cluster *c,
 			 struct cfg_errors *e)
 {
-	char host[HOST_NAME_MAX + 1] = "gateway";
+	char host[HOST_NAME_MAX + 1];
 
 	if (c->options.gateway) { /* it fits: cfg_set_gateway */
 		strcpy(c->gateway, c->options.gateway);
 		return;
 	}
-	gethostname(host, sizeof(host));
+	net_host_name(host, sizeof(host));
 	for (char *p = host; *p; p++)
 		if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
 			*p = '-';

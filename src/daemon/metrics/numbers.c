@@ -182,7 +182,7 @@ json_t *numbers_json(const struct snapshot *s)
 	const struct tgt_worker_stats *w = &s->workers;
 	char host[256];
 
-	daemon_host(host, sizeof(host));
+	net_host_name(host, sizeof(host));
 
 	return json_pack(
 		"{s:s, s:o, s:o, s:f, s:b, s:b, s:i, s:o, s:o, s:i, s:o, s:o, s:O, s:i, s:o, "

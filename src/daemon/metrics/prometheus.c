@@ -48,7 +48,7 @@ static void write_process(struct expo *t, const struct snapshot *s)
 	process_read(&p);
 	family(t, "iserd_build_info", EXPO_GAUGE,
 	       "The version of iserd, and its machine.");
-	daemon_host(host, sizeof(host));
+	net_host_name(host, sizeof(host));
 	EXPO_LABELS(t, "version", OPENISER_VERSION, "host", host);
 	expo_count(t, 1);
 	gauge(t, "iserd_ready", daemon_is_ready(s->daemon),

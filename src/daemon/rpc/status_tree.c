@@ -127,7 +127,7 @@ json_t *status_tree(const struct daemon *d, json_t *sessions)
 	json_t *by_target = sessions_by_target(sessions), *tree;
 	char host[256];
 
-	daemon_host(host, sizeof(host));
+	net_host_name(host, sizeof(host));
 	tree = json_pack("{s:s, s:o, s:o, s:o, s:o}", "version",
 			 OPENISER_VERSION, "host", status_shown(host),
 			 "backstores", status_luns(d), "portal_groups",

@@ -144,6 +144,22 @@ static void test_addr_str_of_no_address(void **state)
 	assert_int_equal(net_addr_port(&a), 0);
 }
 
+static void test_host_name_is_ended_in_any_size(void **state)
+{
+	char whole[256], part[256];
+
+	(void)state;
+	net_host_name(whole, sizeof(whole));
+	for (size_t size = 1; size < sizeof(part); size++) {
+		memset(part, 'x', sizeof(part));
+		net_host_name(part, size);
+		assert_true(strlen(part) < size);
+		assert_int_equal(part[size], 'x');
+		if (size > strlen(whole))
+			assert_string_equal(part, whole);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +168,7 @@ int main(void)
 		cmocka_unit_test(test_addr_parse_listen),
 		cmocka_unit_test(test_addr_str_longest_fits),
 		cmocka_unit_test(test_addr_str_of_no_address),
+		cmocka_unit_test(test_host_name_is_ended_in_any_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
