@@ -2,41 +2,42 @@
 /*
  * internal.h: what the files of libiser share. One thread at a time uses a
  * context and all that belongs to it (iser.h). The files, each of which calls
- * those above it only:
+ * those above it, and those of its circle (tests/arch/circles.py): from queue.c
+ * to io.c, connect.c and conns.c, unit_job.c and unit_steps.c:
  *   error.c       error codes and messages
  *   loop.c        the event loop
  *   state.c       the states of a session; queries
- *   url.c         URLs
  *   secret.c      secrets of CHAP in files
+ *   url.c         URLs
  *   wire.c        the eight bytes of a LUN
  *   identity.c    who a unit is (identity.h)
  *   guard.c       whether a LUN leads to the right unit (guard.h)
+ *   redirect.c    login redirections
+ *   verbs.c       the module for RDMA devices
+ *   login.c       what a login offers and why it failed
+ *   prep.c        commands of a block device, and the parsers of their answers
+ *   unit_type.c   the device type of a unit
  *   queue.c       commands that wait for a task, and commands that have failed
  *   hold.c        commands that wait until their unit is identified
  *   retry.c       commands that the unit refused for the moment
- *   redirect.c    login redirections
  *   reconnect.c   commands of a lost connection, and when to log in again
- *   verbs.c       the module for RDMA devices
- *   login.c       what a login offers and why it failed
- *   connect.c     connections of a session: from the first byte to the last
- *   conns.c       the caller adds and removes connections
- *   prep.c        commands of a block device, and the parsers of their answers
- *   unit_type.c   the device type of a unit
  *   io.c          commands of the caller
- *   abort.c       ends commands of the caller
+ *   block.c       the blocking calls of a block device
  *   ask.c         asks a unit who it is (ask.h)
  *   verify.c      does so when a session of one path is in doubt
- *   session.c     connecting and disconnecting one session
- *   block.c       the blocking calls of a block device
- *   path_*.c      several paths to one unit (path.h)
- *   connect_calls.c  the calls that connect a session, or one of several paths
- *   unit.c        opening a unit: its properties (unit.h)
  *   unit_job.c    requests of a unit: their order and their end
  *   unit_steps.c  the commands of a request
+ *   unit.c        opening a unit: its properties (unit.h)
  *   unit_calls.c  blocking requests, and the text and errno of a result
  *   request.c     NOP-Out and task management
+ *   connect.c     connections of a session: from the first byte to the last
+ *   conns.c       the caller adds and removes connections
+ *   abort.c       ends commands of the caller
+ *   session.c     connecting and disconnecting one session
  *   discover.c    SendTargets
- *   rdma_*.c      RDMA connections (rdma.h)
+ *   path_*.c      several paths to one unit (path.h)
+ *   connect_calls.c  the calls that connect a session, or one of several paths
+ *   rdma*.c       RDMA connections (rdma.h)
  *   context.c     making and freeing a context
  */
 #ifndef LIB_INTERNAL_H

@@ -6,7 +6,7 @@
  * connections, all on its worker; a task has the connection of its allegiance
  * (RFC 7143 §4.2.2.2). Tasks and aborts have a header of their own: task.h.
  *
- * The files, each calling only files listed before it:
+ * The files, each of which calls those above it only:
  *   name_table.c  a hash table of names
  *   directory.c   builds a directory
  *   access.c      who may see and use what
@@ -15,9 +15,9 @@
  *   conn.c        state, sending and ending of a connection
  *   stats.c       counters of a worker
  *   window.c      CmdSN window of a session; requests that came early
- *   task.c        tasks: states, tags, slots
  *   send.c        PDUs that the target sends on its own behalf; Reject
  *   fence.c       responses that wait for the acknowledgement of others
+ *   task.c        tasks: states, tags, slots
  *   response.c    SCSI Response
  *   order.c       delivery of requests in the order of CmdSN
  *   abort.c       aborting of tasks
@@ -25,18 +25,20 @@
  *   settle.c      the end of what only earlier directories have
  *   command.c     SCSI Commands
  *   reassign.c    TASK REASSIGN
- *   tmf*.c        task management functions (tmf.h)
  *   remap.c       another LUN map for a session
+ *   stall.c       peers that hold memory without progress
+ *   clock.c       timeouts of a connection
+ *   sessions.c    the sessions of a worker, by TSIH and by initiator port
  *   session.c     begin and end of a session
+ *   tmf*.c        task management functions (tmf.h)
+ *   apply.c       brings a directory into force
+ *   logout_answer.c  Logout Responses
  *   recover.c     lost connections, whose tasks wait for other connections
  *   logout.c      Logout
  *   control.c     all other requests
  *   reinstate.c   session reinstatement
  *   join.c        logins that join a session; the end of its connections
- *   stall.c       peers that hold memory without progress
- *   clock.c       timeouts of a connection
  *   login.c       login phase
- *   apply.c       brings a directory into force
  *   notify.c      up-calls of the datamover; accept
  *   target.c      the target as a whole; its workers
  */

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Circles of files: object files of a library that use each other's symbols. Such files can only be understood together. A
-circle may not go through two rooms, and no room may have a larger circle than tests/arch/circles.txt says. check.py calls
-this check.
+"""Circles of files: object files that use each other's symbols, in all libraries, modules and programs. Such files can only
+be understood together. No room may have a larger circle than tests/arch/circles.txt says, and no circle may go through two
+rooms unless that file has the two. A header that says "each calls those above it" lists the files of a room in that order.
+check.py calls these checks.
 
     circles.py TREE BUILD       prints all circles
     circles.py --self-test      checks a graph and numbers and expects the findings
 """
+import fnmatch
 import os
+import re
 import sys
+import tempfile
 
 import objects
 
@@ -33,7 +37,7 @@ def components(graph):
             part, stack[at:] = stack[at:], []
             on_stack.difference_update(part)
             if len(part) > 1:
-                result.append(sorted(part))
+                result.append(part)
 
     work = []
     for root in graph:
@@ -51,18 +55,27 @@ def components(graph):
     return result
 
 
-def find_circles(found):
-    """(rooms, files) of each circle, library by library."""
-    for library in sorted({o.library for o in found}):
-        here = {o.name: o for o in found if o.library == library}
-        owner = {name: o.name for o in here.values() for name in o.defined}
-        graph = {o.name: sorted({owner[u] for u in o.undefined if u in owner} - {o.name}) for o in here.values()}
-        for files in components(graph):
-            yield sorted({here[f].room for f in files}), files
+def find_graph(found):
+    """{object: the objects whose symbols it uses}, of its own library or program first, then of all libraries."""
+    shared = {name: o for o in found if o.library.endswith('.a') for name in o.defined}
+    own = {}
+    for o in found:
+        own.setdefault(o.library, {}).update((name, o) for name in o.defined)
+    graph = {}
+    for o in found:
+        used = {own[o.library].get(name) or shared.get(name) for name in o.undefined}
+        graph[o] = sorted(used - {None, o}, key=lambda to: to.where)
+    return graph
+
+
+def find_circles(graph):
+    """(rooms, files) of each circle."""
+    for part in components(graph):
+        yield sorted({o.room for o in part}), sorted(o.path for o in part)
 
 
 def read_limits(tree):
-    """{room: how many files its largest circle may have} of circles.txt; a room that is not there has no circle."""
+    """{room, or rooms joined by +: how many files the largest circle may have} of circles.txt"""
     limits = {}
     with open(os.path.join(tree, FILE)) as f:
         for line in f:
@@ -72,35 +85,84 @@ def read_limits(tree):
     return limits
 
 
-def compare(circles, limits, out, warnings):
+def compare(circles, limits, built, out, warnings):
     largest = {}
     for rooms, files in circles:
-        if len(rooms) > 1:
-            out.append((FILE, 1, f'a circle through {", ".join(rooms)}: {" ".join(files)}: '
-                                 'move what both need below them, or call by a pointer that is given'))
-            continue
-        room = rooms[0]
-        largest[room] = max(largest.get(room, 1), len(files))
-        if len(files) > limits.get(room, 1):
-            out.append((FILE, 1, f'{room}: a circle of {len(files)} files, at most {limits.get(room, 1)}: '
-                                 f'{" ".join(files)}: move what they need below them'))
-    for room, limit in sorted(limits.items()):
-        if largest.get(room, 1) < limit:
-            warnings.append((FILE, 1, f'{room}: the largest circle has {largest.get(room, 1)} files: lower its number'))
+        key = '+'.join(rooms)
+        largest[key] = max(largest.get(key, 1), len(files))
+        if len(files) > limits.get(key, 1):
+            out.append((FILE, 1, f'a circle of {len(files)} files in {key}, at most {limits.get(key, 1)}: {" ".join(files)}: '
+                                 'move what these files need below them, or call by a pointer that is given'))
+    for key, limit in sorted(limits.items()):
+        if largest.get(key, 1) < limit and built.issuperset(key.split('+')):
+            warnings.append((FILE, 1, f'{key}: the largest circle has {largest.get(key, 1)} files: lower its number'))
+
+
+def read_orders(tree):
+    """(header, folder below src, its files from the floor up) of the headers that say "each calls those above it"."""
+    for folder, _, names in sorted(os.walk(os.path.join(tree, 'src'))):
+        for name in (n for n in names if n.endswith('.h')):
+            with open(os.path.join(folder, name), errors='replace') as f:
+                comment = f.read().split('*/')[1:2]
+            if comment and 'calls those above it' in re.sub(r'\s*\n \*\s*', ' ', comment[0]):
+                files = re.findall(r'^ \*   ([\w*]+\.c)\s', comment[0], re.M)
+                yield os.path.relpath(os.path.join(folder, name), tree), os.path.relpath(folder, os.path.join(tree, 'src')), files
+
+
+def check_orders(tree, graph, out):
+    """Checks that the files of such a header call those listed above them, and files of their circle, only. An internal.h
+    lists all files of its folder."""
+    circle = {o: n for n, part in enumerate(components(graph)) for o in part}
+    for header, folder, files in read_orders(tree):
+        floor = {}
+        for o in (o for o in graph if os.path.dirname(o.path) == folder):
+            fits = [f for f in files if fnmatch.fnmatch(os.path.basename(o.path), f)]
+            if fits:
+                floor[o] = files.index(max(fits, key=len))
+            elif header.endswith('/internal.h'):
+                out.append((header, 1, f'does not list {os.path.basename(o.path)}'))
+        for o in floor:
+            for to in graph[o]:
+                if floor.get(to, 0) > floor[o] and (o not in circle or circle[o] != circle.get(to)):
+                    out.append((header, 1, f'lists {files[floor[o]]} above {files[floor[to]]}, which it calls'))
 
 
 def check(tree, found, out, warnings):
-    compare(find_circles(found), read_limits(tree), out, warnings)
+    graph = find_graph(found)
+    compare(find_circles(graph), read_limits(tree), {o.room for o in found}, out, warnings)
+    check_orders(tree, graph, out)
 
 
 def self_test():
     graph = {'a': ['b'], 'b': ['c'], 'c': ['a', 'd'], 'd': ['e'], 'e': ['d', 'f'], 'f': [], 'g': ['a', 'g']}
-    found, failures, out, warnings = sorted(components(graph)), 0, [], []
-    if found != [['a', 'b', 'c'], ['d', 'e']]:
+    parts, failures, out, warnings = sorted(sorted(p) for p in components(graph)), 0, [], []
+    if parts != [['a', 'b', 'c'], ['d', 'e']]:
         failures += 1
-        print('self-test: the circles of the graph are', found)
-    compare([(['x'], ['a', 'b', 'c']), (['x', 'y'], ['d', 'e'])], {'x': 2, 'z': 4}, out, warnings)
-    if len(out) != 2 or len(warnings) != 1:
+        print('self-test: the circles of the graph are', parts)
+    # through two rooms of one library, through two libraries, and in a program
+    calls = {('libx.a', 'x/a.c'): ('x_a', 'x_b'), ('libx.a', 'x/b.c'): ('x_b', 'x_a'), ('libx.a', 'x/in/c.c'): ('x_c', 'x_d'),
+             ('libx.a', 'x/d.c'): ('x_d', 'x_c'), ('libx.a', 'x/e.c'): ('x_e', 'y_f'), ('liby.a', 'y/f.c'): ('y_f', 'x_e'),
+             ('tool', 'z/g.c'): ('main', 'x_h'), ('tool', 'z/h.c'): ('x_h', 'main'), ('liby.a', 'y/h.c'): ('x_h', 'x_a'), ('libx.a', 'x/i.c'): ('x_i', 'x_e')}
+    with tempfile.TemporaryDirectory() as tree:
+        found = objects.read_sample(tree, 'x D :\nx/in D :\ny D :\nz D :\n', {
+            at: f'int {to}(void); int {name}(void) {{ return {to}(); }}' for at, (name, to) in calls.items()})
+        with open(os.path.join(tree, 'src/x/internal.h'), 'w') as f:
+            f.write('/* SPDX */\n/*\n * internal.h: each of which\n * calls those above it:\n *   a.c  one\n *   b.c  two\n *   i.c  three\n *   e.c  four\n */\n')
+        graph, orders = find_graph(found), []
+        check_orders(tree, graph, orders)
+        circles = sorted(find_circles(graph))
+    want = [(['x'], ['x/a.c', 'x/b.c']), (['x', 'x/in'], ['x/d.c', 'x/in/c.c']), (['x', 'y'], ['x/e.c', 'y/f.c']),
+            (['z'], ['z/g.c', 'z/h.c'])]
+    if circles != want:
+        failures += 1
+        print('self-test: the circles of the build are', circles)
+    texts = sorted(text for _, _, text in orders)
+    if texts != ['does not list d.c', 'lists i.c above e.c, which it calls']:
+        failures += 1
+        print('self-test: the findings of the order are', texts)
+    compare(circles, {'x': 1, 'x+y': 3, 'y': 4, 'z': 2, 'not/built': 2}, {o.room for o in found}, out, warnings)
+    texts = [text.split(':')[0] for _, _, text in out + warnings]
+    if texts != ['a circle of 2 files in x, at most 1', 'a circle of 2 files in x+x/in, at most 1', 'x+y', 'y']:
         failures += 1
         print('self-test: findings', out, 'warnings', warnings)
     print('circles self-test:', 'ok' if not failures else f'{failures} failures')
@@ -110,10 +172,9 @@ def self_test():
 def main():
     if '--self-test' in sys.argv:
         return self_test()
-    import check as structure
-    table = structure.rooms(sys.argv[1])
-    for rooms, files in find_circles(objects.read_build(sys.argv[2], table)):
-        print(f'{len(files):3} {", ".join(rooms)}: {" ".join(files)}')
+    tree, build = sys.argv[1:3]
+    for rooms, files in sorted(find_circles(find_graph(objects.read_build(tree, build, objects.rooms(tree))))):
+        print(f'{len(files):3} {"+".join(rooms)}: {" ".join(files)}')
     return 0
 
 
