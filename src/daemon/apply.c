@@ -463,7 +463,7 @@ static struct change *change_new(struct daemon *d, struct cfg_model *m,
 			  "seconds");
 	else if (d->phase != DAEMON_SERVING)
 		cfg_error(e, (struct cfg_place){ 0 }, "iserd is ending");
-	else if (!apply_check(d, m, e, false))
+	else if (!apply_check(d, m, e, NULL))
 		return NULL;
 	else if (!(c = calloc(1, sizeof(*c))))
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");

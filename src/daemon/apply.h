@@ -21,10 +21,11 @@ struct unit;
 bool apply_model(struct daemon *d, struct cfg_model *m, struct cfg_errors *e,
 		 void (*done)(void *arg, bool good), void *arg);
 /* apply_check returns whether apply_model could bring m into force, as far as that can
- * be said without opening backstores and addresses; looks: also whether they are there
- * (look.h). False: e has the reasons. */
+ * be said without opening backstores and addresses. warnings, unless NULL: also whether
+ * they are there (look.h), and gets what would be lost (look_identity.h). False: e has the
+ * reasons. */
 bool apply_check(const struct daemon *d, const struct cfg_model *m,
-		 struct cfg_errors *e, bool looks);
+		 struct cfg_errors *e, struct cfg_errors *warnings);
 /* apply_check_units decides which units stay: units[i] becomes NULL if backstore i of m
  * has to be opened, and changed[i] true if the unit in use gets other fields. changed
  * NULL: only checks. */

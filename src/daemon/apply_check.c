@@ -8,6 +8,7 @@
 #include "daemon/apply_groups.h"
 #include "daemon/daemon.h"
 #include "daemon/look.h"
+#include "daemon/look_identity.h"
 #include "daemon/luns/module.h"
 #include "daemon/names.h"
 #include "daemon/secrets.h"
@@ -76,7 +77,8 @@ void apply_check_units(const struct daemon *d, const struct cfg_model *m,
 
 /* Looks whether what m names and the configuration in force does not is there. */
 static void look(const struct daemon *d, const struct cfg_model *m,
-		 struct unit *const *units, struct cfg_errors *e)
+		 struct unit *const *units, struct cfg_errors *e,
+		 struct cfg_errors *warnings)
 {
 	bool *is_new = calloc(m->backstores.n + 1, sizeof(*is_new));
 
@@ -84,11 +86,13 @@ static void look(const struct daemon *d, const struct cfg_model *m,
 		is_new[i] = !units[i];
 	if (is_new)
 		cfg_look_change(d->model, m, is_new, e);
+	if (is_new)
+		identity_look(m, d->stores.identities, is_new, e, warnings);
 	free(is_new);
 }
 
 bool apply_check(const struct daemon *d, const struct cfg_model *m,
-		 struct cfg_errors *e, bool looks)
+		 struct cfg_errors *e, struct cfg_errors *warnings)
 {
 	struct unit **units = units_match(d, m);
 	unsigned before = e->n;
@@ -97,9 +101,9 @@ bool apply_check(const struct daemon *d, const struct cfg_model *m,
 		apply_check_units(d, m, units, NULL, e);
 	else
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
-	if (looks && e->n == before)
-		look(d, m, units, e);
-	if (looks && e->n == before)
+	if (warnings && e->n == before)
+		look(d, m, units, e, warnings);
+	if (warnings && e->n == before)
 		unit_names_check(m, units, e);
 	free(units);
 	return e->n == before && apply_groups_check(d, m, e) &&

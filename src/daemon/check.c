@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "daemon/config/model.h"
 #include "daemon/look.h"
+#include "daemon/look_identity.h"
 #include "daemon/names.h"
 #include "daemon/secrets.h"
 
@@ -25,6 +26,7 @@ static struct cfg_model *load(const char *path, bool looks)
 	m = cfg_model_load(path, e);
 	if (m && looks) {
 		cfg_look(m, &e[0], &e[1]);
+		identity_look_state(m, &e[0], &e[1]);
 		unit_names_check(m, NULL, e);
 	}
 	if (m && (!chap_secrets_check(m, e, false) || e->n)) {

@@ -71,16 +71,23 @@ static void write_event(const struct log *l, enum trace_event e,
 	write_record(l, &r);
 }
 
-/* Passes the event on as a line of JSON. */
+/* Passes a record on as a line of JSON. */
+static void tap_record(const struct log *l, struct log_record *r)
+{
+	char line[LOG_LINE_MAX];
+
+	clock_gettime(CLOCK_REALTIME, &r->when);
+	l->tap.take(l->tap.arg, line, log_line_write(line, LOG_JSON, r));
+}
+
 static void tap_event(const struct log *l, enum trace_event e,
 		      const struct trace_about *about, const char *text)
 {
-	char peer[64], line[LOG_LINE_MAX];
+	char peer[64];
 	struct log_record r;
 
 	make_record(&r, e, about, text, peer);
-	clock_gettime(CLOCK_REALTIME, &r.when);
-	l->tap.take(l->tap.arg, line, log_line_write(line, LOG_JSON, &r));
+	tap_record(l, &r);
 }
 
 static void write_summary(const struct log *l, const struct loglimit_summary *s)
@@ -291,6 +298,8 @@ static void write_said(void *arg, const char *text)
 	};
 
 	pthread_mutex_lock(&l->lock);
+	if (l->tap.take)
+		tap_record(l, &r);
 	write_record(l, &r);
 	pthread_mutex_unlock(&l->lock);
 }

@@ -9,6 +9,7 @@
 static void (*through)(void *arg, const char *text);
 static void *through_arg;
 static _Thread_local struct say_hold *held; /* the innermost */
+static _Thread_local struct say_tap *tapped;
 
 void say_through(void (*write)(void *arg, const char *text), void *arg)
 {
@@ -48,7 +49,21 @@ void say_note(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	write_text(text);
+	if (tapped)
+		tapped->take(tapped->arg, text);
+	if (!tapped || !tapped->is_only)
+		write_text(text);
+}
+
+void say_tap(struct say_tap *t)
+{
+	t->outer = tapped;
+	tapped = t;
+}
+
+void say_untap(struct say_tap *t)
+{
+	tapped = t->outer;
 }
 
 void say_hold(struct say_hold *h)

@@ -29,6 +29,20 @@ void say_hold(struct say_hold *h);
  * written. */
 void say_release(struct say_hold *h, bool false_alarm);
 
+/*
+ * say_tap passes each text of say_note on this thread to take, until say_untap. is_only: the
+ * text is not written then. Taps nest; the innermost gets the text.
+ */
+struct say_tap {
+	void (*take)(void *arg, const char *text);
+	void *arg;
+	bool is_only;
+	struct say_tap *outer;
+};
+void say_tap(struct say_tap *t);
+/* say_untap ends say_tap. */
+void say_untap(struct say_tap *t);
+
 /* say_through: from now on say passes each TEXT to write, which must be safe
  * from any thread; NULL: standard error again. Before other threads start, or
  * after they have ended. */

@@ -14,6 +14,7 @@
 #include "daemon/config/setters.h"
 #include "daemon/daemon.h"
 #include "daemon/health.h"
+#include "daemon/look_identity.h"
 #include "daemon/luns/encrypt.h"
 #include "daemon/luns/identity.h"
 #include "daemon/luns/image.h"
@@ -204,6 +205,8 @@ static bool identify(struct making *k, int fd, uint8_t uuid[16])
 	static const uint8_t none[16];
 	const struct handover *h = k->d->inherited;
 	uint8_t key[16];
+	struct look_at at = { k->m, k->d->stores.identities,
+			      (unsigned)(k->b - k->m->backstores.v) };
 	struct identity_query q = {
 		.spec = k->u->spec,
 		.backstore = k->u->name,
@@ -214,6 +217,8 @@ static bool identify(struct making *k, int fd, uint8_t uuid[16])
 		.given = memcmp(k->b->uuid, none, 16) ? k->b->uuid : NULL,
 		.own = uuid,
 		.was_served = h && !h->has_identities,
+		.owner = identity_look_owner,
+		.arg = &at,
 	};
 	struct identity id = { .is_old = false };
 

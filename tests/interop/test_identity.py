@@ -246,7 +246,7 @@ class Kept(Folder):
         uuid = self.served(disk)
         run(["cp", "-a", disk, copy])
         self.assertEqual(os.getxattr(copy, ATTRIBUTE), os.getxattr(disk, ATTRIBUTE))
-        other = self.served(copy, warning="so the unit has a new identity; %s keeps the old one" % self.keeps(uuid))
+        other = self.served(copy, warning="so the unit has a new identity, without .*; %s keeps the old one" % self.keeps(uuid))
         self.assertNotEqual(other, uuid)
         self.assertEqual(self.served(copy), other)
         self.assertEqual(self.served(disk), uuid)
@@ -393,6 +393,64 @@ class Kept(Folder):
         other = self.served(disk, "--state", self.state, warning="another file than at an earlier start.*%s keeps" % self.keeps(uuid))
         self.assertNotEqual(other, uuid)
         self.assertEqual(self.served(disk, "--state", self.state), other)
+
+    def test_restored_said_before(self):
+        """A check, a dry run, the answer of a verb and the events have the line of the start, and a check writes nothing."""
+        disk = self.disk()
+        path = self.path("iserd.yaml")
+        start = "version: 1\ndaemon: {control: %s, state: %s}\n" % (self.path("ctl"), self.state)
+        rest = "  r: {store: \"ram:1M\"}\nportal-groups: {p: {listen: \"127.0.0.1:0\"}}\ntargets: {%sa: {auth-group: any, portal-groups: [p], luns: {0: r%s}}}\n"
+        uuid = self.served(disk, "--state", self.state)
+        ctl = [ISERCTL, "-s", self.path("ctl")]
+        plain = self.keeps(uuid)[6:]
+        said = r"so the unit has a new identity, without the persistent reservations and saved mode pages of the old one; uuid: %s keeps" % plain
+        for copied, why in (True, "was made for another file or machine"), (False, "another file than at an earlier start"):
+            os.rename(disk, disk + ".old")
+            run(["cp", "--sparse=always", "--preserve=all" if copied else "--preserve=mode", disk + ".old", disk])
+            os.remove(disk + ".old")
+            before = [os.listxattr(disk), open(self.path("state/identities"), "rb").read()]
+            with open(path, "w") as f:
+                f.write(start + "backstores:\n  d: {store: %s}\n" % disk + rest % (IQN, ", 1: d"))
+            for command in [ISERD, "--config", path, "--check"], [ISERCTL, "check", path]:
+                self.assertRegex(run(command).text, r"iserd.yaml:4:6: warning: backstore d: %s: .*%s.*%s" % (disk, why, said))
+            with open(path, "w") as f:
+                f.write(start + "backstores:\n" + rest % (IQN, ""))
+            d = Configured(path, 1)
+            self.addCleanup(d.stop)
+            events = subprocess.Popen(ctl + ["events", "count=1"], stdout=subprocess.PIPE)
+            self.addCleanup(events.stdout.close)
+            self.addCleanup(events.kill)
+            add = ["lun", "add", IQN + "a/1", "store=" + disk]
+            for more in ["--dry-run"], ["--dry-run", "--json"]:
+                self.assertRegex(run(ctl + more + add).text, said)
+            self.assertEqual([os.listxattr(disk), open(self.path("state/identities"), "rb").read()], before)
+            self.assertNotIn("new identity", d.messages())
+            until(lambda: json.loads(run(ctl + ["--json", "status"]).text), "iserd")
+            answer = json.loads(run(ctl + ["--json"] + add).text)
+            self.assertEqual([c["change"] for c in answer].count("warning"), 1)
+            self.assertRegex([c["text"] for c in answer if c["change"] == "warning"][0], said)
+            self.assertRegex(events.stdout.read().decode(), said)
+            self.assertRegex(d.messages(), said)
+            uuid = json.loads(run(ctl + ["--json", "luns"]).text)[1]["uuid"]
+            said = said.replace(plain, uuid)
+            plain = uuid
+            d.stop()
+
+    def test_identity_of_another_backstore(self):
+        """No line is offered that would give two backstores one identity, whichever comes first."""
+        disk, copy = self.disk(), self.path("copy.img")
+        uuid = self.served(disk)
+        for one, two, name in (disk, copy, "lun0"), (copy, disk, "lun1"):
+            run(["cp", "-a", disk, copy])
+            with Daemon(one, two) as d:
+                self.assertIn("of the old one; backstore %s has that identity" % name, d.messages())
+                self.assertNotIn("keeps the old one", d.messages())
+            os.remove(copy)
+        run(["cp", "-a", disk, copy])
+        self.served(copy, warning="keeps the old one")
+        run(["cp", "-a", disk, copy])
+        with Daemon(copy, "ram:1M" + self.keeps(uuid)) as d:
+            self.assertIn("backstore lun1 has that identity", d.messages())
 
     def test_attributes(self):
         """Other bytes are replaced; an identity of a later version is not."""

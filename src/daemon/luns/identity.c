@@ -70,6 +70,31 @@ const char *identity_line(const struct finding *f, const uint8_t uuid[16],
 	return out;
 }
 
+void identity_changed(const struct finding *f, const char *why,
+		      const uint8_t old[16])
+{
+	static const char lost[] =
+		"so the unit has a new identity, without the persistent "
+		"reservations and saved mode pages of the old one";
+	const char *owner = f->q->owner ? f->q->owner(f->q->arg, old) : NULL;
+	char line[IDENTITY_LINE];
+
+	if (owner)
+		identity_say(f, "%s, %s; backstore %s has that identity", why,
+			     lost, owner);
+	else
+		identity_say(f, "%s, %s; %s keeps the old one", why, lost,
+			     identity_line(f, old, line));
+}
+
+bool identity_keep(struct finding *f, enum identity_kind kind, const char *key,
+		   const struct identity_record *r)
+{
+	if (f->q->is_check)
+		return identities_state(f->all) != NULL;
+	return identities_put(f->all, kind, key, r);
+}
+
 void identity_take(struct finding *f, const uint8_t uuid[16],
 		   enum identity_source source)
 {
@@ -126,14 +151,13 @@ static void find_kept(struct finding *f, enum identity_kind kind,
 {
 	const struct identity_record *r, *other;
 	struct identity_record made = { .place = f->here };
-	char line[IDENTITY_LINE];
 
 	r = identities_find(f->all, kind, key, &f->here, &other);
 	if (r) {
 		made = *r;
 		identity_take(f, made.uuid, IDENTITY_STATE);
 		if (identity_place_learn(&made.place, &f->here))
-			identities_put(f->all, kind, key, &made);
+			identity_keep(f, kind, key, &made);
 		return;
 	}
 	if (f->q->inherited)
@@ -141,13 +165,11 @@ static void find_kept(struct finding *f, enum identity_kind kind,
 	else
 		identity_random(made.uuid);
 	if (other)
-		identity_say(f,
-			     "the state directory comes from another machine, "
-			     "so the unit has a new identity; %s keeps the old "
-			     "one",
-			     identity_line(f, other->uuid, line));
+		identity_changed(
+			f, "the state directory comes from another machine",
+			other->uuid);
 	identity_take(f, made.uuid, IDENTITY_STATE);
-	identities_put(f->all, kind, key, &made);
+	identity_keep(f, kind, key, &made);
 }
 
 /* ---- block devices ---- */

@@ -41,6 +41,11 @@ struct identity_query {
 	const uint8_t *inherited;
 	/* the iserd that has handed over made identities of paths */
 	bool was_served;
+	bool is_check; /* nothing is written; a new identity is of no use */
+	/* returns the name of another backstore that has this identity, or NULL; NULL: none
+	 * has. */
+	const char *(*owner)(void *arg, const uint8_t uuid[16]);
+	void *arg; /* of owner */
 };
 
 struct identity {
@@ -50,8 +55,9 @@ struct identity {
 };
 
 /* identity_find sets *id, and writes what is new to the attribute of the file, and to
- * `all` (identities_save). May block. On worker 0. False after a message: the store must
- * not be served. */
+ * `all` (identities_save), unless it only checks. A unit that loses the identity it had is
+ * reported by say_note. May block. On worker 0. False after a message: the store must not be
+ * served. */
 bool identity_find(struct identities *all, const struct identity_query *q,
 		   struct identity *id);
 /* identity_of_name makes the identity that earlier releases had for a file, a device or an

@@ -114,6 +114,8 @@ static int write_attribute(const struct finding *f, struct identity_record *r,
 	enum seen meanwhile;
 	int lock, err;
 
+	if (f->q->is_check)
+		return 0;
 	if (*seen == SEEN_NONE) {
 		err = put_attribute(f, r, XATTR_CREATE);
 		if (err != -EEXIST)
@@ -156,29 +158,26 @@ static void report_other(const struct finding *f, enum seen seen,
 			 const struct identity_record *old)
 {
 	const struct identity_record *other;
-	char line[IDENTITY_LINE];
 
 	if (seen == SEEN_DAMAGED)
 		identity_say(
 			f,
 			"its attribute user.openiser.identity is damaged; the unit has a new identity");
 	if (seen == SEEN_OF_OTHER)
-		identity_say(
+		identity_changed(
 			f,
 			"its attribute user.openiser.identity was made for another file or machine (this is "
-			"a copy, or restored), so the unit has a new "
-			"identity; %s keeps the old one",
-			identity_line(f, old->uuid, line));
-	if (seen != SEEN_NONE || f->is_backing)
+			"a copy, or restored)",
+			old->uuid);
+	if (seen == SEEN_OF_OTHER || f->is_backing)
 		return;
 	identities_find(f->all, IDENTITY_AT_PATH, f->q->spec->store, &f->here,
 			&other);
 	if (other && memcmp(other->uuid, f->id->uuid, 16) != 0)
-		identity_say(f,
-			     "another file than at an earlier start (restored, "
-			     "perhaps), so the unit has a new identity; %s "
-			     "keeps the old one",
-			     identity_line(f, other->uuid, line));
+		identity_changed(f,
+				 "another file than at an earlier start "
+				 "(restored, perhaps)",
+				 other->uuid);
 }
 
 static void keep_elsewhere(struct finding *f, const struct identity_record *r,
@@ -188,9 +187,8 @@ static void keep_elsewhere(struct finding *f, const struct identity_record *r,
 	char why[200];
 
 	if ((is_certain || !f->is_backing) &&
-	    identities_put(f->all,
-			   is_certain ? IDENTITY_OF_FILE : IDENTITY_AT_PATH,
-			   is_certain ? NULL : f->q->spec->store, r)) {
+	    identity_keep(f, is_certain ? IDENTITY_OF_FILE : IDENTITY_AT_PATH,
+			  is_certain ? NULL : f->q->spec->store, r)) {
 		identity_take(f, r->uuid, IDENTITY_STATE);
 		return;
 	}
@@ -263,7 +261,7 @@ static void take_own(struct finding *f, struct identity_record *r)
 	int lock;
 
 	identity_take(f, r->uuid, IDENTITY_ATTRIBUTE);
-	if (!identity_place_learn(&r->place, &f->here))
+	if (!identity_place_learn(&r->place, &f->here) || f->q->is_check)
 		return;
 	lock = lock_file(f);
 	if (lock < 0)
@@ -290,6 +288,6 @@ bool identity_find_file(struct finding *f)
 		return good;
 	memcpy(r.uuid, f->id->uuid, 16);
 	r.place = f->here;
-	identities_put(f->all, IDENTITY_AT_PATH, f->q->spec->store, &r);
+	identity_keep(f, IDENTITY_AT_PATH, f->q->spec->store, &r);
 	return true;
 }

@@ -26,6 +26,14 @@ identity_say(const struct finding *f, const char *format, ...);
  * out. */
 const char *identity_line(const struct finding *f, const uint8_t uuid[16],
 			  char out[IDENTITY_LINE]);
+/* identity_changed prints that the unit has another identity than `old`, why, and how it
+ * keeps that one. */
+void identity_changed(const struct finding *f, const char *why,
+		      const uint8_t old[16]);
+/* identity_keep adds a record to f->all, unless this is a check. False: nothing is
+ * kept. */
+bool identity_keep(struct finding *f, enum identity_kind kind, const char *key,
+		   const struct identity_record *r);
 /* identity_take sets the result. */
 void identity_take(struct finding *f, const uint8_t uuid[16],
 		   enum identity_source source);

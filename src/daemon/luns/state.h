@@ -21,6 +21,9 @@ struct state;
  * reservations are damaged start without knowing them. NULL after a message. */
 struct state *state_open(const char *path, struct io_loop *loop, bool may_lose,
 			 uid_t uid, gid_t gid);
+/* state_look opens the directory for reading only, which another iserd may use. NULL: there is
+ * none, or this user may not read it. */
+struct state *state_look(const char *path);
 /* state_usable returns whether the user that iserd runs as may write to the
  * directory; false after a message. */
 bool state_usable(const struct state *s);

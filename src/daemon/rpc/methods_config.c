@@ -9,6 +9,7 @@
 #include "daemon/apply.h"
 #include "daemon/rpc/internal.h"
 #include "daemon/rpc/merge.h"
+#include "daemon/say.h"
 
 /* A change of the configuration whose response is owed. */
 struct config_change {
@@ -60,12 +61,23 @@ static void add_change(void *arg, const struct cfg_change *c)
 					     "from", c->from, "to", c->to));
 }
 
+static void add_warning(void *arg, const char *text)
+{
+	char shown[TEXT_ESCAPED_SIZE(1024)];
+
+	json_array_append_new(
+		arg, json_pack("{s:s, s:s}", "change", "warning", "text",
+			       text_escape_str(shown, sizeof(shown), text)));
+}
+
 /* Brings m into force, which is consumed. The response is owed, unless m is
  * refused: then e has the reasons. */
 static void begin(const struct request *r, struct cfg_model *m, json_t *changes,
 		  struct cfg_errors *e)
 {
 	struct config_change *g = calloc(1, sizeof(*g));
+	struct say_tap tap = { .take = add_warning, .arg = changes };
+	bool good;
 
 	if (!g) {
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
@@ -75,7 +87,10 @@ static void begin(const struct request *r, struct cfg_model *m, json_t *changes,
 	}
 	g->owed = client_owe(r);
 	g->changes = changes;
-	if (apply_model(request_daemon(r), m, e, change_done, g))
+	say_tap(&tap);
+	good = apply_model(request_daemon(r), m, e, change_done, g);
+	say_untap(&tap);
+	if (good)
 		return;
 	(void)client_settle(&g->owed); /* the caller still holds the client */
 	json_decref(g->owed.id);
@@ -88,15 +103,20 @@ void rpc_apply(const struct request *r, struct cfg_model *m, bool dry_run,
 {
 	struct daemon *d = request_daemon(r);
 	json_t *changes = json_array();
+	struct cfg_errors *warnings = calloc(1, sizeof(*warnings));
 
-	if (!cfg_diff(d->model, m, add_change, changes))
+	if (!warnings || !cfg_diff(d->model, m, add_change, changes))
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
 	else if (!dry_run) {
 		begin(r, m, changes, e);
+		free(warnings);
 		return;
-	} else if (apply_check(d, m, e, true)) {
+	} else if (apply_check(d, m, e, warnings)) {
+		for (unsigned i = 0; i < cfg_errors_kept(warnings); i++)
+			add_warning(changes, warnings->all[i].text);
 		client_result(r->client, r->id, json_incref(changes));
 	}
+	free(warnings);
 	json_decref(changes);
 	cfg_model_free(m);
 }

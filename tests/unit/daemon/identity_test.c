@@ -20,6 +20,7 @@
 #include "cmocka_all.h"
 #include "daemon/luns/identities.h"
 #include "daemon/luns/state.h"
+#include "daemon/say.h"
 
 #define ATTRIBUTE "user.openiser.identity"
 
@@ -115,6 +116,62 @@ static void copy_attribute(const char *from, const char *to)
 
 	assert_true(n > 0);
 	assert_int_equal(setxattr(path(to), ATTRIBUTE, text, (size_t)n, 0), 0);
+}
+
+/* ---- checks ---- */
+
+static char noted[2048];
+
+static void note(void *arg, const char *text)
+{
+	(void)arg;
+	snprintf(noted, sizeof(noted), "%s", text);
+}
+
+static const char *owned_by_b(void *arg, const uint8_t uuid[16])
+{
+	return memcmp(arg, uuid, 16) ? NULL : "b";
+}
+
+/* A check gives the warning and writes nothing; the line is not offered if another backstore
+ * has the identity. */
+static void test_check_of_a_copy(void **state)
+{
+	struct say_tap tap = { .take = note, .is_only = true };
+	char before[1024], after[1024];
+	struct identity a;
+	ssize_t n;
+
+	(void)state;
+	make("checked");
+	make("copied");
+	make("unseen");
+	begin(true);
+	a = found("checked");
+	copy_attribute("checked", "copied");
+	n = getxattr(path("copied"), ATTRIBUTE, before, sizeof(before));
+	say_tap(&tap);
+	F.q.is_check = true;
+	for (int i = 0; i < 2; i++) {
+		(void)found("copied");
+		assert_non_null(strstr(noted, "without the persistent "
+					      "reservations and saved mode "
+					      "pages of the old one; "));
+		assert_int_equal(strstr(noted, "keeps the old one") != NULL,
+				 i == 0);
+		assert_int_equal(strstr(noted, "backstore b has") != NULL,
+				 i == 1);
+		assert_int_equal(getxattr(path("copied"), ATTRIBUTE, after,
+					  sizeof(after)),
+				 n);
+		assert_memory_equal(before, after, (size_t)n);
+		F.q.owner = owned_by_b;
+		F.q.arg = a.uuid;
+	}
+	(void)found("unseen");
+	assert_true(getxattr(path("unseen"), ATTRIBUTE, after, 1) < 0);
+	say_untap(&tap);
+	end();
 }
 
 /* ---- files ---- */
@@ -518,6 +575,7 @@ static int remove_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_check_of_a_copy),
 		cmocka_unit_test(test_file_keeps_its_own),
 		cmocka_unit_test(test_copy_gets_a_new_one),
 		cmocka_unit_test(test_other_attributes),

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* look_identity.c: see look_identity.h. */
+#include "daemon/look_identity.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/luns/identities.h"
+#include "daemon/luns/identity.h"
+#include "daemon/luns/state.h"
+#include "daemon/say.h"
+
+static struct cfg_place place_of_head(const struct cfg_head *h)
+{
+	return h->node ? h->node->at : (struct cfg_place){ 0 };
+}
+
+/* Returns the field uuid; NULL: not given. */
+static const uint8_t *given(const struct cfg_backstore *b)
+{
+	static const uint8_t none[16];
+
+	return memcmp(b->uuid, none, 16) ? b->uuid : NULL;
+}
+
+/* Without a state directory that can be read, only files show what they had. */
+static bool can_look(const struct look_at *at, enum lun_kind kind)
+{
+	return kind == LUN_FILE ||
+	       ((kind == LUN_CD || kind == LUN_NBD) &&
+		(identities_state(at->all) || !at->m->options.state));
+}
+
+/* Finds the identity of a backstore. False: it is not known, or, with a message, refused. */
+static bool find_identity(struct look_at *at,
+			  const char *(*owner)(void *arg,
+					       const uint8_t uuid[16]),
+			  struct identity *id)
+{
+	const struct cfg_backstore *b = &at->m->backstores.v[at->index];
+	struct lun_spec *spec = lun_spec_new(b->store, b->pi, b->key, NULL);
+	struct identity_query q = {
+		.spec = spec,
+		.backstore = b->head.name,
+		.is_command_line = at->m->is_command_line,
+		.fd = -1,
+		.read_only = b->lun.read_only,
+		.is_shared = b->lun.shared || b->lun.cluster,
+		.is_check = true,
+		.owner = owner,
+		.arg = at,
+	};
+	bool good = spec && can_look(at, spec->kind);
+
+	if (good && spec->kind == LUN_FILE)
+		q.fd = open(spec->store,
+			    O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	good = good && (q.fd >= 0 || spec->kind != LUN_FILE) &&
+	       identity_find(at->all, &q, id);
+	if (q.fd >= 0)
+		close(q.fd);
+	free(spec);
+	return good;
+}
+
+static void ignore(void *arg, const char *text)
+{
+	(void)arg;
+	(void)text;
+}
+
+const char *identity_look_owner(void *look_at, const uint8_t uuid[16])
+{
+	const struct look_at *from = look_at;
+	struct look_at at = *from;
+	struct say_tap tap = { .take = ignore, .is_only = true };
+	struct identity id;
+	struct say_hold why;
+	const char *name = NULL;
+
+	say_tap(&tap);
+	say_hold(&why);
+	for (at.index = 0; at.index < at.m->backstores.n && !name; at.index++) {
+		const struct cfg_backstore *b = &at.m->backstores.v[at.index];
+		const uint8_t *has = given(b);
+
+		if (at.index == from->index)
+			continue;
+		if (!has && find_identity(&at, NULL, &id))
+			has = id.uuid;
+		if (has && !memcmp(has, uuid, 16))
+			name = b->head.name;
+	}
+	say_release(&why, false);
+	say_untap(&tap);
+	return name;
+}
+
+/* A warning, at a place. */
+struct warning {
+	struct cfg_errors *to;
+	struct cfg_place at;
+};
+
+static void take_warning(void *arg, const char *text)
+{
+	const struct warning *w = arg;
+
+	cfg_error(w->to, w->at, "%s", text);
+}
+
+void identity_look(const struct cfg_model *m, struct identities *all,
+		   const bool *is_new, struct cfg_errors *errors,
+		   struct cfg_errors *warnings)
+{
+	struct look_at at = { .m = m, .all = all };
+
+	for (; at.index < m->backstores.n; at.index++) {
+		const struct cfg_backstore *b = &m->backstores.v[at.index];
+		struct warning w = { warnings, place_of_head(&b->head) };
+		struct say_tap tap = { take_warning, &w, .is_only = true };
+		struct identity id;
+		struct say_hold why;
+
+		if (given(b) || (is_new && !is_new[at.index]))
+			continue;
+		say_tap(&tap);
+		say_hold(&why);
+		(void)find_identity(&at, identity_look_owner, &id);
+		say_release(&why, false);
+		say_untap(&tap);
+		if (*why.text)
+			cfg_error(errors, w.at, "backstore %.80s: %s",
+				  b->head.name, why.text);
+	}
+}
+
+void identity_look_state(const struct cfg_model *m, struct cfg_errors *errors,
+			 struct cfg_errors *warnings)
+{
+	const char *path = m->options.state;
+	struct state *s = path ? state_look(path) : NULL;
+	struct identities *all;
+	struct say_hold why;
+
+	say_hold(&why);
+	all = identities_new(s);
+	say_release(&why, false);
+	if (all)
+		identity_look(m, all, NULL, errors, warnings);
+	else
+		cfg_error(errors, (struct cfg_place){ 0 }, "%s", why.text);
+	identities_free(all);
+	state_close(s);
+}
