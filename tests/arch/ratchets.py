@@ -212,8 +212,8 @@ def check(tree, built, out, warnings, update=False):
                 path, what = messages(kind, key, name, names[name])
                 out.append((path, names[name][1] if kind in ('members', 'block') else 1, what))
     for (kind, key), names in sorted(known.items()):
-        if kind == 'prefix' and built is None:
-            continue
+        if kind == 'prefix' and key not in {o.library for o in built or ()}:
+            continue  # not in this build: a module without its library, for example
         stale = find_stale(kind, names, set(found.get((kind, key), {})))
         for name, instead in sorted(stale.items()):
             warnings.append((FILE, 1, f'{kind} {key} {name} is {"now " + instead if instead else "no longer needed"}: run ratchets.py . --update'))
@@ -251,10 +251,18 @@ def self_test():
     ]
     failures = 0
     with tempfile.TemporaryDirectory() as tree:
-        found = find_prefixes(objects.read_sample(tree, table, {('libx.a', 'base/a.c'): 'int a_f; static int b_f;', ('x', 'base/b.c'): 'int c_f;'}))
+        built = objects.read_sample(tree, table, {('libx.a', 'base/a.c'): 'int a_f; static int b_f;', ('x', 'base/b.c'): 'int c_f;'})
+        found = find_prefixes(built)
         if found != {('prefix', 'libx.a'): {'a_': 'a_f'}}:
             failures += 1
             print(f'self-test: prefixes: found {found}')
+        with open(os.path.join(tree, FILE), 'w') as f:
+            f.write('prefix libx.a a_ b_\nprefix module.so m_\n')
+        out, warnings = [], []
+        check(tree, built, out, warnings)
+        if out or [text.split(':')[0] for _, _, text in warnings] != ['prefix libx.a b_ is no longer needed']:
+            failures += 1
+            print(f'self-test: prefixes: found {out} {warnings}')
     for want, files in cases:
         with tempfile.TemporaryDirectory() as tree:
             for path, text in {'tests/arch/rooms.txt': table, **files}.items():
