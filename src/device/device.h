@@ -847,6 +847,11 @@ int dev_lu_reset_state(struct dev_lu *lu, unsigned worker,
  * dev_lu_reset_state. */
 void dev_lu_hard_reset(struct dev_lu *lu);
 
+/* dev_lu_reset_turn gives a function that ends the commands of all initiators of the unit its
+ * turn, and returns in how many milliseconds it comes, 1,000 at most; 0: now. After four in
+ * a row a turn comes every 250 ms, so that the commands of others get on. Any worker. */
+unsigned dev_lu_reset_turn(struct dev_lu *lu, unsigned worker);
+
 /* dev_lu_interrupt resets the real device of a passthrough unit, so that its
  * tasks end; before a reset aborts the tasks of the unit. */
 void dev_lu_interrupt(struct dev_lu *lu, unsigned worker);

@@ -24,20 +24,23 @@ static const struct tgt_tmf_row rows[] = {
 	},
 	[ISCSI_TMF_CLEAR_TASK_SET] = {
 		.name = "CLEAR TASK SET", .on_lu = true, .waits = true, .fenced = true,
-		.run = tgt_tmf_clear_task_set,
+		.run = tgt_tmf_clear_task_set, .in_turn = tgt_tmf_clear_in_turn,
 	},
 	[ISCSI_TMF_LU_RESET] = {
 		.name = "LOGICAL UNIT RESET", .on_lu = true, .waits = true, .fenced = true,
-		.run = tgt_tmf_reset_unit, .after = tgt_tmf_after_lu_reset,
+		.run = tgt_tmf_take_turn, .in_turn = tgt_tmf_reset_unit,
+		.after = tgt_tmf_after_lu_reset,
 	},
 	[ISCSI_TMF_TARGET_WARM_RESET] = {
 		.name = "TARGET WARM RESET", .skips = true, .fenced = true,
-		.run = tgt_tmf_reset_target, .after = tgt_tmf_after_warm_reset,
+		.run = tgt_tmf_take_turn, .in_turn = tgt_tmf_reset_target,
+		.after = tgt_tmf_after_warm_reset,
 	},
 	[ISCSI_TMF_TARGET_COLD_RESET] = {
 		.name = "TARGET COLD RESET", .skips = true, .drops = true,
 		.fenced = true,
-		.run = tgt_tmf_reset_target, .after = tgt_tmf_after_cold_reset,
+		.run = tgt_tmf_take_turn, .in_turn = tgt_tmf_reset_target,
+		.after = tgt_tmf_after_cold_reset,
 	},
 	[ISCSI_TMF_TASK_REASSIGN] = {
 		.name = "TASK REASSIGN", .ready = tgt_tmf_is_gone,
@@ -101,6 +104,7 @@ static struct tgt_tmf *tmf_new(struct tgt_conn *c, const struct dm_control *ctl)
 	m->lun = pdu->lun;
 	m->fast = s->params.task_reporting == ISCSI_FAST_ABORT;
 	list_init(&m->held.link);
+	list_init(&m->reset.turn.followers);
 	m->lu = s->nexus ? dev_nexus_unit(s->nexus, pdu->lun) : NULL;
 	m->unit = m->lu ? dev_lu_lun(m->lu) : 0;
 	for (unsigned i = 0; i < n; i++) {

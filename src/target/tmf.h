@@ -19,6 +19,15 @@ struct tgt_tmf_part {
 	struct tgt_abort abort;
 };
 
+/* Of a function that ends the commands of all initiators: it waits for its turn. */
+struct tgt_turn {
+	struct dev_msg msg;
+	bool waits;
+	/* later functions of the session that ask for the same, and end with this one; or
+	 * this function's place among them */
+	struct list followers;
+};
+
 /* Of resets. */
 struct tgt_reset {
 	/* of the target: the units that the session can access */
@@ -26,6 +35,7 @@ struct tgt_reset {
 	/* the next unit, the end, and what follows the last unit */
 	unsigned lun, end;
 	void (*done)(struct tgt_tmf *m);
+	struct tgt_turn turn; /* also of CLEAR TASK SET */
 };
 
 struct tgt_tmf {
@@ -69,7 +79,8 @@ struct tgt_tmf_row {
 	bool fenced; /* its response has the Response Fence */
 	bool (*ready)(const struct tgt_tmf *m); /* may start; or NULL */
 	void (*run)(struct tgt_tmf *m);
-	void (*after)(struct tgt_tmf *m); /* the tasks have ended; or NULL */
+	void (*in_turn)(struct tgt_tmf *m); /* its turn came; or NULL */
+	void (*after)(struct tgt_tmf *m);   /* the tasks have ended; or NULL */
 };
 
 /* ---- tmf_end.c ---- */
@@ -85,6 +96,9 @@ void tgt_tmf_tasks_ended(struct tgt_tmf *m);
 /* Sends the response, and then ends the function; m may be free afterwards. Returns the
  * connection that the response went to; NULL: none. */
 struct tgt_conn *tgt_tmf_respond(struct tgt_tmf *m);
+
+/* tgt_tmf_follower takes a function off those that end with m; NULL: none is left. */
+struct tgt_tmf *tgt_tmf_follower(struct tgt_tmf *m);
 
 /* Frees a function that has ended or will not start. */
 void tgt_tmf_free(struct tgt_tmf *m);
@@ -106,9 +120,11 @@ void tgt_tmf_reassign_task(struct tgt_tmf *m);
 
 /* ---- tmf_reset.c: called through the table in tmf.c ---- */
 
+void tgt_tmf_take_turn(struct tgt_tmf *m);
 void tgt_tmf_reset_unit(struct tgt_tmf *m);
 void tgt_tmf_reset_target(struct tgt_tmf *m);
 void tgt_tmf_clear_task_set(struct tgt_tmf *m);
+void tgt_tmf_clear_in_turn(struct tgt_tmf *m);
 void tgt_tmf_after_lu_reset(struct tgt_tmf *m);
 void tgt_tmf_after_warm_reset(struct tgt_tmf *m);
 void tgt_tmf_after_cold_reset(struct tgt_tmf *m);

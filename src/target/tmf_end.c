@@ -66,8 +66,15 @@ static bool is_ordered(const struct tgt_tmf *m)
 	return m->row->on_lu || m->row->fenced;
 }
 
+struct tgt_tmf *tgt_tmf_follower(struct tgt_tmf *m)
+{
+	struct list *it = list_pop_front(&m->reset.turn.followers);
+
+	return it ? list_entry(it, struct tgt_tmf, reset.turn.followers) : NULL;
+}
+
 /* [RFC 7143: 4.2.3.3 #8, 4.2.3.4 #12 #15] */
-void tgt_tmf_end(struct tgt_tmf *m, uint8_t response)
+static void end_one(struct tgt_tmf *m, uint8_t response)
 {
 	m->response = response;
 	m->started = true; /* even if it only failed */
@@ -76,6 +83,15 @@ void tgt_tmf_end(struct tgt_tmf *m, uint8_t response)
 	if (!m->conn || !m->session || !is_ordered(m) ||
 	    !tgt_fence_holds(m->session, &m->held, m->row->fenced))
 		tgt_tmf_respond(m);
+}
+
+void tgt_tmf_end(struct tgt_tmf *m, uint8_t response)
+{
+	struct tgt_tmf *f;
+
+	while ((f = tgt_tmf_follower(m)))
+		end_one(f, response);
+	end_one(m, response);
 }
 
 /* The affected tasks have ended: the rest of the function, then the response. */

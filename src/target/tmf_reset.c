@@ -91,6 +91,86 @@ static void abort_everywhere(struct tgt_tmf *m)
 	on_all_workers(m, run_abort_part);
 }
 
+/* ---- turns ---- */
+
+/* Functions that end the commands of all initiators have turns (dev_lu_reset_turn): otherwise
+ * one initiator could repeat them so fast that no command of another one ends. A function
+ * whose turn has not come does all that a later one of the session asks for: the later one
+ * ends with it (SAM-5 §7.7: each response follows a reset that began after the request). */
+
+static bool asks_for_same(const struct tgt_tmf *m, const struct tgt_tmf *o)
+{
+	return o->function == m->function && (!m->row->on_lu || o->lu == m->lu);
+}
+
+static struct tgt_tmf *find_waiting(const struct tgt_tmf *m)
+{
+	list_for_each(it, &m->session->tmfs) {
+		struct tgt_tmf *o = list_entry(it, struct tgt_tmf, link);
+
+		if (o->reset.turn.waits && asks_for_same(m, o))
+			return o;
+	}
+	return NULL;
+}
+
+static void turn_came(struct dev_msg *msg)
+{
+	struct tgt_tmf *m = container_of(msg, struct tgt_tmf, reset.turn.msg);
+
+	m->worker->messages--;
+	m->reset.turn.waits = false;
+	if (m->session)
+		m->row->in_turn(m);
+	else
+		tgt_tmf_end(m, ISCSI_TMF_REJECTED); /* nothing is sent */
+}
+
+/* Returns in how many milliseconds the last of the units of the function has its turn. */
+static unsigned turn_of(const struct tgt_tmf *m)
+{
+	const struct dev_nexus *n = m->session->nexus;
+	struct dev_lu *lu = dev_nexus_unit(n, m->lun);
+	unsigned ms = 0;
+
+	if (m->row->on_lu)
+		return lu ? dev_lu_reset_turn(lu, m->worker->index) : 0;
+	for (unsigned lun = 0; lun < TGT_UNITS; lun++) {
+		unsigned its;
+
+		lu = dev_nexus_unit(n, dev_lun_encode((uint16_t)lun));
+		its = lu ? dev_lu_reset_turn(lu, m->worker->index) : 0;
+		ms = MAX(ms, its);
+	}
+	return ms;
+}
+
+void tgt_tmf_take_turn(struct tgt_tmf *m)
+{
+	const struct dev_env *env = &m->worker->tgt->cfg.env;
+	struct tgt_tmf *first = find_waiting(m);
+	unsigned ms;
+
+	if (first) {
+		list_push_back(&first->reset.turn.followers,
+			       &m->reset.turn.followers);
+		if (sn_lt(first->cmdsn, m->cmdsn))
+			first->cmdsn = m->cmdsn;
+		return;
+	}
+	ms = turn_of(m);
+	if (!ms) {
+		m->row->in_turn(m);
+		return;
+	}
+	m->reset.turn.waits = true;
+	m->reset.turn.msg.run = turn_came;
+	m->worker->messages++;
+	env->later(env->arg, m->worker->index, ms, &m->reset.turn.msg);
+}
+
+/* ---- units and targets ---- */
+
 /* Units of real devices are reset before their tasks are aborted, so that the
  * devices end the commands sooner. */
 /* [RFC 7143: 4.2.3.3 #7, 4.2.3.4 #7, 11.5.1 #11] */
@@ -136,7 +216,22 @@ void tgt_tmf_clear_task_set(struct tgt_tmf *m)
 	if (lu && dev_lu_own_task_sets(lu))
 		tgt_tmf_abort_task_set(m);
 	else
+		tgt_tmf_take_turn(m);
+}
+
+/* The mode page may have changed meanwhile. */
+void tgt_tmf_clear_in_turn(struct tgt_tmf *m)
+{
+	const struct dev_lu *lu = dev_nexus_unit(m->session->nexus, m->lun);
+	struct tgt_tmf *f;
+
+	if (!lu || !dev_lu_own_task_sets(lu)) {
 		abort_everywhere(m);
+		return;
+	}
+	while ((f = tgt_tmf_follower(m)))
+		tgt_tmf_abort_task_set(f);
+	tgt_tmf_abort_task_set(m);
 }
 
 /* ---- resets of the state of units, one unit after the other ---- */

@@ -13,6 +13,13 @@
 /* how far copies may run ahead */
 #define DEBT_MAX XTIME_S
 
+/* Functions that end the commands of all initiators of a unit: after these in a row, one
+ * in a quarter of a second, so that other commands get on in between. */
+#define RESETS		 4u
+#define RESET_PER_SECOND 4u
+/* how long one may have to wait */
+#define RESET_WAIT_MAX XTIME_S
+
 #define COST_MAX 1e15 /* ns, of one command: no overflow */
 
 static int64_t load(const int64_t *p)
@@ -27,8 +34,8 @@ static void store(int64_t *p, int64_t v)
 
 bool dev_rate_is_limited(const struct dev_lu *lu)
 {
-	return load(&lu->settings.ops.per_second) ||
-	       load(&lu->settings.bytes.per_second);
+	return load(&lu->settings.rates[DEV_OPS].per_second) ||
+	       load(&lu->settings.rates[DEV_BYTES].per_second);
 }
 
 static void set_one(struct dev_rate *r, uint64_t per_second, uint64_t burst)
@@ -44,8 +51,14 @@ static void set_one(struct dev_rate *r, uint64_t per_second, uint64_t burst)
 
 void dev_rate_set(struct dev_lu *lu, const struct dev_limits *limits)
 {
-	set_one(&lu->settings.ops, limits->ops, limits->ops_burst);
-	set_one(&lu->settings.bytes, limits->bytes, limits->bytes_burst);
+	set_one(&lu->settings.rates[DEV_OPS], limits->ops, limits->ops_burst);
+	set_one(&lu->settings.rates[DEV_BYTES], limits->bytes,
+		limits->bytes_burst);
+}
+
+void dev_rate_init(struct dev_lu *lu)
+{
+	set_one(&lu->settings.rates[DEV_RESETS], RESET_PER_SECOND, RESETS);
 }
 
 static xtime now_of(const struct dev_lu *lu, unsigned worker)
@@ -106,13 +119,13 @@ static uint64_t bytes_of(const struct dev_task *t)
 static xtime admit(struct dev_task *t, xtime now)
 {
 	struct dev_lu *lu = t->lu;
-	xtime wait = MAX(delay(&lu->settings.ops, now),
-			 delay(&lu->settings.bytes, now));
+	xtime wait = MAX(delay(&lu->settings.rates[DEV_OPS], now),
+			 delay(&lu->settings.rates[DEV_BYTES], now));
 
 	if (wait > 0)
 		return wait;
-	charge(&lu->settings.ops, now, 1, XTIME_NEVER);
-	charge(&lu->settings.bytes, now, bytes_of(t), XTIME_NEVER);
+	charge(&lu->settings.rates[DEV_OPS], now, 1, XTIME_NEVER);
+	charge(&lu->settings.rates[DEV_BYTES], now, bytes_of(t), XTIME_NEVER);
 	return 0;
 }
 
@@ -194,5 +207,18 @@ void dev_rate_charge(struct dev_lu *lu, unsigned worker, uint64_t bytes)
 	if (!dev_rate_is_limited(lu) || !lu->server->env.time)
 		return;
 	now = now_of(lu, worker);
-	charge(&lu->settings.bytes, now, bytes, now + DEBT_MAX);
+	charge(&lu->settings.rates[DEV_BYTES], now, bytes, now + DEBT_MAX);
+}
+
+unsigned dev_lu_reset_turn(struct dev_lu *lu, unsigned worker)
+{
+	struct dev_rate *r = &lu->settings.rates[DEV_RESETS];
+	xtime now, wait;
+
+	if (!lu->server->env.time || !lu->server->env.later)
+		return 0;
+	now = now_of(lu, worker);
+	wait = MIN(delay(r, now), RESET_WAIT_MAX);
+	charge(r, now, 1, now + load(&r->burst) + RESET_WAIT_MAX);
+	return wait > 0 ? (unsigned)((wait + XTIME_MS - 1) / XTIME_MS) : 0;
 }

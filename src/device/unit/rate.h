@@ -13,6 +13,8 @@
 /* dev_rate_set puts the limits in force, on worker 0; commands that wait follow them in
  * a tenth of a second. The caller calls dev_lu_changed afterwards. */
 void dev_rate_set(struct dev_lu *lu, const struct dev_limits *limits);
+/* dev_rate_init sets the limit that all units have: of their resets. */
+void dev_rate_init(struct dev_lu *lu);
 /* dev_rate_is_limited returns whether the unit has a limit. */
 bool dev_rate_is_limited(const struct dev_lu *lu);
 /* dev_rate_delays returns whether t, which is about to execute, has to wait; then

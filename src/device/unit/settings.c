@@ -63,6 +63,7 @@ int dev_settings_init(struct dev_lu *lu)
 	lu->settings.rotational = lu->cfg.rotational;
 	lu->settings.write_through = lu->cfg.write_through;
 	dev_rate_set(lu, &lu->cfg.limits);
+	dev_rate_init(lu);
 	return lu->settings.names ? 0 : ERR_NOMEM;
 }
 

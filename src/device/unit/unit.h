@@ -259,6 +259,13 @@ struct dev_round {
 	void (*done)(struct dev_round *r);
 };
 
+enum dev_rated {
+	DEV_OPS,
+	DEV_BYTES,
+	DEV_RESETS, /* its limit is constant */
+	DEV_NRATES,
+};
+
 /* A limit of a unit, in use by all workers, atomic; rate.c. */
 struct dev_rate {
 	int64_t per_second; /* 0: no limit */
@@ -326,7 +333,7 @@ struct dev_lu {
 	struct {
 		bool read_only, rotational, write_through;
 		const struct dev_names *names;
-		struct dev_rate ops, bytes;
+		struct dev_rate rates[DEV_NRATES];
 		struct settings_change *change; /* in progress, on worker 0 */
 	} settings;
 	uint8_t protection; /* type 1, 2, 3; 0: none. DEV_PROTECTION */
