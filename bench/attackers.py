@@ -177,6 +177,13 @@ def function(args, number, *keys, tag=3):
                       more=struct.pack(">I", s.cmdsn)) for n in range(32)])
 
 
+def resets(args):
+    """Resets of a unit that may be not ready, as at a gateway that stands by."""
+    s = Session(args.peer)
+    s.ask(*[s.request(2, 0x85, itt=n + 100, w20=3, more=struct.pack(">I", s.cmdsn))
+            for n in range(32)])
+
+
 def unknown_opcode(args):
     s = Session(args.peer)
     s.ask(s.request(0x1e, itt=5))
@@ -464,14 +471,21 @@ ATTACKS = {
 }
 
 
+# of the client's own unit
+RESETS = {
+    "LOGICAL UNIT RESET of the same unit": resets,
+    "LOGICAL UNIT RESET through another gateway": resets,
+}
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    p.add_argument("kind", choices=sorted(ATTACKS), metavar="KIND")
+    p.add_argument("kind", choices=sorted({**ATTACKS, **RESETS}), metavar="KIND")
     p.add_argument("peer", type=Peer, metavar="URL")
     p.add_argument("--metrics")
     p.add_argument("--control")
     args = p.parse_args()
-    ATTACKS[args.kind](args)
+    {**ATTACKS, **RESETS}[args.kind](args)
 
 
 if __name__ == "__main__":
