@@ -19,7 +19,8 @@
 #include "net/conn.h"
 
 struct conn {
-	struct list link; /* worker's conns */
+	struct list link;    /* worker's conns */
+	struct list leaving; /* worker's leaving; from conns_ended on */
 	/* changes under the lock of the gate, and only while fd is set and net
 	 * is not (conn_move) */
 	struct worker *worker;
@@ -63,6 +64,38 @@ static void log_unopened(const struct conn *c, int err)
 		   "%s closed: %s", name, why ? why : err_str(err));
 }
 
+/* ---- connections that the initiator has to close after its Logout ---- */
+
+/* No limit of sessions counts them any more: so many of a worker may wait. */
+#define LEAVING_MAX 32
+
+static void leaving_remove(struct conn *c)
+{
+	if (!list_linked(&c->leaving))
+		return;
+	list_del(&c->leaving);
+	c->worker->nleaving--;
+}
+
+static void drop_oldest_leaving(struct worker *w)
+{
+	struct conn *c = list_entry(w->leaving.next, struct conn, leaving);
+
+	leaving_remove(c);
+	net_conn_drop(c->net, ERR_LIMIT, "logged out");
+}
+
+static void leaving_add(struct conn *c)
+{
+	struct worker *w = c->worker;
+
+	list_push_back(&w->leaving, &c->leaving);
+	if (++w->nleaving > LEAVING_MAX || w->drained)
+		drop_oldest_leaving(w);
+}
+
+/* ---- the end ---- */
+
 /* Frees c, which has left the gate; a victim only after the message that drops
  * it has run. */
 static void conn_free(struct conn *c)
@@ -70,6 +103,7 @@ static void conn_free(struct conn *c)
 	bool chosen = gate_leave(gate_of(c), &c->entry);
 
 	traffic_add(&c->worker->traffic, c->net, false);
+	leaving_remove(c);
 	net_conn_free(c->net);
 	c->net = NULL;
 	if (c->fd >= 0)
@@ -140,6 +174,8 @@ static void conn_drop(struct dev_msg *m)
 void conns_drain(struct worker *w)
 {
 	w->drained = true;
+	while (w->nleaving)
+		drop_oldest_leaving(w);
 	list_for_each(it, &w->conns) {
 		struct conn *c = list_entry(it, struct conn, link);
 
@@ -206,6 +242,7 @@ void conns_ended(void *arg, void *owner, bool logged_out)
 
 	gate_end(&d->gate, &c->entry);
 	kick_ended(c->worker, c, logged_out);
+	leaving_add(c); /* until conn_free, which may follow at once */
 }
 
 void conns_traffic(const struct worker *w, struct traffic *t)
@@ -340,6 +377,7 @@ static struct conn *conn_new(const struct portal *p, struct worker *w, int fd)
 	c->worker = w;
 	c->fd = fd;
 	list_init(&c->link);
+	list_init(&c->leaving);
 	return c;
 }
 

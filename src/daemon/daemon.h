@@ -45,10 +45,12 @@ struct worker {
 	struct tgt_worker *target;
 	struct net_verbs *verbs; /* NULL: no RDMA devices; worker 0 listens */
 	struct list conns;	 /* conns.c */
-	bool drained;		 /* conns_drain was called */
-	struct list kicked;	 /* kick.c: connections that shall end */
-	struct traffic traffic;	 /* of connections that have ended */
-	struct io_timer clock;	 /* the next deadline of the target */
+	struct list leaving;	 /* conns.c: logged out, but not closed */
+	unsigned nleaving;
+	bool drained;		/* conns_drain was called */
+	struct list kicked;	/* kick.c: connections that shall end */
+	struct traffic traffic; /* of connections that have ended */
+	struct io_timer clock;	/* the next deadline of the target */
 	xtime clock_ran;
 	struct io_timer chores;
 	bool chores_set;

@@ -204,6 +204,7 @@ static int worker_init(struct daemon *d, struct worker *w, unsigned index)
 	w->daemon = d;
 	w->index = index;
 	list_init(&w->conns);
+	list_init(&w->leaving);
 	list_init(&w->kicked);
 	w->clock.fire = expire_deadlines;
 	w->chores.fire = do_chores;

@@ -182,6 +182,9 @@ enum dm_completion {
 
 enum dm_terminate {
 	DM_TERMINATE_AFTER_SENT, /* queued PDUs are sent first */
+	/* target: so is the Logout Response, and then the initiator may close the
+	 * connection first. Connection_Terminate_Notify does not wait for that. */
+	DM_TERMINATE_LOGGED_OUT,
 	DM_TERMINATE_NOW,
 };
 

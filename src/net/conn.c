@@ -423,11 +423,13 @@ void net_conn_free(struct net_conn *c)
 
 void net_conn_drop(struct net_conn *c, int err, const char *why)
 {
-	if (!c->stream)
-		return;
 	if (!c->why)
 		c->why = why;
-	net_stream_drop(c->stream, err);
+	if (c->stream)
+		net_stream_drop(c->stream, err);
+	else
+		rcap_terminate(net_verbs_module(c->verbs)->qp(c->vconn), err,
+			       why);
 }
 
 int net_conn_held(struct net_conn *c)

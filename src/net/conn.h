@@ -89,9 +89,8 @@ int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
 		   void *arg);
 /* net_conn_free: from closed on, or if the connection never started. */
 void net_conn_free(struct net_conn *c);
-/* net_conn_drop closes the socket at the end of the turn; closed gets err. No
- * effect on a connection of an RDMA device, which its role ends. why:
- * static. */
+/* net_conn_drop ends the connection at the end of the turn; closed of a socket gets err.
+ * why: static. */
 void net_conn_drop(struct net_conn *c, int err, const char *why);
 /* net_conn_held: the socket of a connection that this end gave up and the peer
  * did not; the caller ends it with net_reset. Or that of a connection that belongs

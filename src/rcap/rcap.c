@@ -148,8 +148,13 @@ void rcap_invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 
 void rcap_disconnect(struct rcap_qp *qp)
 {
+	rcap_disconnect_after(qp, 0);
+}
+
+void rcap_disconnect_after(struct rcap_qp *qp, xtime grace)
+{
 	if (qp->state < RCAP_CLOSING)
-		qp->ops->disconnect(qp);
+		qp->ops->disconnect(qp, grace);
 }
 
 void rcap_terminate(struct rcap_qp *qp, int err, const char *why)

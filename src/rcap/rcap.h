@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/trace.h"
+#include "base/xtime.h"
 
 /* ---- memory ---- */
 
@@ -163,7 +164,7 @@ struct rcap_ops {
 	int (*reg)(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 		   unsigned rights, struct rcap_mr *mr);
 	void (*invalidate)(struct rcap_qp *qp, struct rcap_mr *mr);
-	void (*disconnect)(struct rcap_qp *qp);
+	void (*disconnect)(struct rcap_qp *qp, xtime grace);
 	void (*terminate)(struct rcap_qp *qp, int err, const char *why);
 	void (*rest)(struct rcap_qp *qp); /* NULL: nothing to give back */
 };
@@ -244,6 +245,9 @@ void rcap_invalidate(struct rcap_qp *qp, struct rcap_mr *mr);
 
 /* rcap_disconnect sends all posted requests, then ends the connection. */
 void rcap_disconnect(struct rcap_qp *qp);
+/* rcap_disconnect_after also sends all of them, then gives the peer the time `grace` to end the
+ * connection first. */
+void rcap_disconnect_after(struct rcap_qp *qp, xtime grace);
 /* rcap_terminate: the user detected an error of the peer. Sends a Terminate
  * Message if the connection is established, and ends the connection; closed
  * gets err and why (static). */

@@ -43,7 +43,7 @@ void tgt_conn_go(struct tgt_conn *c, enum iscsi_conn_state next)
 
 void tgt_conn_end(struct tgt_conn *c, enum dm_terminate how, int err)
 {
-	if (c->closing && how == DM_TERMINATE_AFTER_SENT)
+	if (c->closing && how != DM_TERMINATE_NOW)
 		return;
 	c->closing = true;
 	/* clock.c limits how long a peer may take to read what is queued */

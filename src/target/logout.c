@@ -22,6 +22,13 @@ static void begin(struct tgt_logout *l, struct tgt_conn *by, uint32_t itt)
 	l->itt = itt;
 }
 
+/* §11.14: the initiator closes the connection, too. A worker that ends does not wait for
+ * that. */
+static enum dm_terminate how_to_end(const struct tgt_worker *w)
+{
+	return w->draining ? DM_TERMINATE_AFTER_SENT : DM_TERMINATE_LOGGED_OUT;
+}
+
 /* ---- of a session ---- */
 
 /* The device has given back what the initiator had reserved. */
@@ -31,7 +38,7 @@ static void nexus_parted(void *arg)
 	struct tgt_session *s = arg;
 
 	tgt_logout_answer(&s->logout, TGT_LOGOUT_CLOSED, 0);
-	tgt_session_drop(s, DM_TERMINATE_AFTER_SENT, 0);
+	tgt_session_drop(s, how_to_end(s->worker), 0);
 }
 
 /* All tasks of the session have ended. The units give back reservations of the
@@ -69,7 +76,7 @@ static void conn_tasks_ended(struct tgt_abort *a)
 	struct tgt_conn *c = container_of(a, struct tgt_conn, logout.abort);
 
 	tgt_logout_answer(&c->logout, TGT_LOGOUT_CLOSED, 0);
-	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, 0);
+	tgt_conn_end(c, how_to_end(c->worker), 0);
 }
 
 /* A connection of the session that stays when c is logged out. */
@@ -206,7 +213,7 @@ static void own_is_ready(struct tgt_abort *a)
 		return; /* the initiator asks again, on another connection */
 	answer_recovery(c);
 	c->end.logged_out = true;
-	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, 0);
+	tgt_conn_end(c, how_to_end(c->worker), 0);
 }
 
 /* Of the connection on which it comes: its other requests end before. */

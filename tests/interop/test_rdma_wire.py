@@ -652,6 +652,72 @@ class BadInput(unittest.TestCase):
         w.expect_close()
 
 
+class Logout(unittest.TestCase):
+    """After the Logout Response the initiator closes the connection; the session has ended."""
+
+    LEAVING_MAX = 32  # of each worker
+
+    def log_out(self, daemon, start="rdma"):
+        w = RdmaWire(daemon, start)
+        w.login()
+        w.ready()
+        w.pdu(0x46, 0x80, itt=7)
+        op, head, _ = w.recv()
+        self.assertEqual((op, head[2]), (0x26, 0))
+        return w
+
+    @staticmethod
+    def is_open(w):
+        w.sock.setblocking(False)
+        try:
+            return w.sock.recv(1) != b""
+        except BlockingIOError:
+            return True
+        finally:
+            w.sock.settimeout(patience(10))
+
+    def test_the_initiator_closes_first(self):
+        """Linux counts a connection that the target closes as lost. RFC 7145 §5.2.2."""
+        with Control("ram:8M") as c:
+            before = c.daemon.descriptors()
+            w = self.log_out(c.daemon)
+            c.wait_for_sessions(0)
+            time.sleep(1)  # longer than a FIN of iserd waits for that of the peer
+            self.assertTrue(self.is_open(w))
+            self.assertEqual(c.daemon.messages().count("ended: logged out"), 1)
+            w.pdu(0x40, data=b"late")  # is not processed
+            self.assertTrue(self.is_open(w))
+            w.close()
+            until(lambda: c.daemon.descriptors() == before, "the connection is closed")
+
+    def test_the_target_closes_first(self):
+        """By the letter of the RFCs: RFC 7143 §11.14, RFC 7145 §5.2.2."""
+        with Daemon("ram:8M") as d:
+            self.log_out(d, "stream").expect_close()
+        with Daemon("--compat", "strict", "ram:8M") as d:
+            self.log_out(d).expect_close()
+        with Daemon("ram:8M") as d:
+            w = Wire(d)
+            w.login()
+            w.pdu(0x46, 0x80, itt=7)
+            self.assertEqual(w.recv()[0], 0x26)
+            w.expect_close()
+
+    def test_silent_peers_hold_no_places(self):
+        with Control("--workers", "1", "--max-sessions", "4", "--max-startups", "9:30:9",
+                     "--login-rate", "0", "ram:8M") as c:
+            before = c.daemon.descriptors()
+            silent = [self.log_out(c.daemon) for _ in range(3 * self.LEAVING_MAX)]
+            c.wait_for_sessions(0)
+            until(lambda: c.daemon.descriptors() <= before + self.LEAVING_MAX,
+                  lambda: "%d descriptors" % c.daemon.descriptors())
+            self.assertTrue(self.is_open(silent[-1]))
+            self.assertFalse(self.is_open(silent[0]))
+            begin = time.monotonic()
+            self.assertEqual(c.stop(), 0)
+            self.assertLess(time.monotonic() - begin, patience(3))
+
+
 class HalfOpen(unittest.TestCase):
     """Incomplete logins are dropped after a while, and delay no other initiator."""
 

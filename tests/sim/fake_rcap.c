@@ -162,8 +162,9 @@ static void invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 		r->valid = false;
 }
 
-static void disconnect(struct rcap_qp *qp)
+static void disconnect(struct rcap_qp *qp, xtime grace)
 {
+	fake_rcap_of(qp)->grace = grace;
 	fake_rcap_of(qp)->disconnected = true;
 	qp->state = RCAP_CLOSING;
 }

@@ -33,6 +33,7 @@ struct fake_rcap {
 	uint32_t next_stag;
 	/* requests of the user */
 	bool accepted, rejected, disconnected, terminated;
+	xtime grace; /* of its disconnect */
 	int term_err;
 	const char *term_why;
 	uint8_t private_data[64]; /* of its accept */

@@ -68,8 +68,9 @@ static void invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 	drop(loop_end_of(qp), mr->stag);
 }
 
-static void disconnect(struct rcap_qp *qp)
+static void disconnect(struct rcap_qp *qp, xtime grace)
 {
+	(void)grace;
 	qp->state = RCAP_CLOSING;
 	loop_end_of(qp)->ending = true;
 }
@@ -78,7 +79,7 @@ static void terminate(struct rcap_qp *qp, int err, const char *why)
 {
 	(void)why;
 	loop_end_of(qp)->err = err;
-	disconnect(qp);
+	disconnect(qp, 0);
 }
 
 static const struct rcap_ops ops = {

@@ -18,6 +18,8 @@ void __real_rcap_invalidate(struct rcap_qp *qp, struct rcap_mr *mr);
 void __wrap_rcap_invalidate(struct rcap_qp *qp, struct rcap_mr *mr);
 void __real_rcap_disconnect(struct rcap_qp *qp);
 void __wrap_rcap_disconnect(struct rcap_qp *qp);
+void __real_rcap_disconnect_after(struct rcap_qp *qp, xtime grace);
+void __wrap_rcap_disconnect_after(struct rcap_qp *qp, xtime grace);
 void __real_rcap_terminate(struct rcap_qp *qp, int err, const char *why);
 void __wrap_rcap_terminate(struct rcap_qp *qp, int err, const char *why);
 
@@ -59,6 +61,12 @@ void __wrap_rcap_disconnect(struct rcap_qp *qp)
 {
 	see_number(1);
 	__real_rcap_disconnect(qp);
+}
+
+void __wrap_rcap_disconnect_after(struct rcap_qp *qp, xtime grace)
+{
+	see_number((uint64_t)grace);
+	__real_rcap_disconnect_after(qp, grace);
 }
 
 void __wrap_rcap_terminate(struct rcap_qp *qp, int err, const char *why)

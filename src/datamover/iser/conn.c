@@ -9,6 +9,8 @@
 /* The data that Linux, libiscsi and FreeBSD initiators accept in a PDU,
  * although they declare more. */
 #define SMALL_DATA 128
+/* How long an initiator may take to close the connection after its Logout: as LIO. */
+#define PARTING_TIME (15 * XTIME_S)
 
 /* ---- primitives ---- */
 
@@ -26,7 +28,7 @@ static void deallocate(struct dm_conn *dm)
 {
 	struct dmiser_conn *c = dm->impl;
 
-	if (dm->state != DM_TERMINATED)
+	if (dm->state != DM_TERMINATED || c->end.parting)
 		return; /* the queue pair uses the receives until `closed` */
 	dmiser_recv_free(c);
 	dmiser_reads_free(c);
@@ -64,14 +66,37 @@ static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 	return 0;
 }
 
+/* Linux reports a connection that the target closes first as lost (connection error
+ * 1011), even after the Logout Response. RFC 7145 §5.2.2 leaves open when the target
+ * requests the end. A connection that has no response to send closes at once. */
+static bool may_part(const struct dmiser_conn *c)
+{
+	return has_rule(c, DMISER_PEER_CLOSES) && c->end.logouts &&
+	       !c->reads_out;
+}
+
+/* The role no longer needs the connection, and nothing that comes is processed. The queue
+ * pair stays until the initiator closes it, or PARTING_TIME has passed. */
+static void part(struct dmiser_conn *c)
+{
+	c->ended = true;
+	dm_conn_go(c->dm, DM_TERMINATED);
+	c->dm->up->connection_terminate_notify(c->dm, c->end.err);
+}
+
 /* [RFC 7145: 5.2.2 #4] */
 static void terminate(struct dm_conn *dm, enum dm_terminate how, int err)
 {
 	struct dmiser_conn *c = dm->impl;
 
-	if (!c->err)
-		c->err = err;
-	if (how == DM_TERMINATE_AFTER_SENT || !err) {
+	if (!c->end.err)
+		c->end.err = err;
+	if (how == DM_TERMINATE_LOGGED_OUT && may_part(c)) {
+		c->end.parting = true;
+		rcap_disconnect_after(c->qp, PARTING_TIME);
+		return;
+	}
+	if (how != DM_TERMINATE_NOW || !err) {
 		rcap_disconnect(c->qp);
 		return;
 	}
@@ -227,6 +252,9 @@ static void msg_done(struct dmiser_conn *c, struct iser_msg *m, int err)
 	size_t len = m->wr.data.len;
 
 	dmiser_msg_free(c, m);
+	if (kind == MSG_LOGOUT && --c->end.logouts == 0 && c->end.parting &&
+	    !err)
+		part(c);
 	if (!t)
 		return;
 	iser_task(t)->busy--;
@@ -283,12 +311,16 @@ static void closed(void *arg, int err, const char *why)
 	struct dm_conn *dm = c->dm;
 
 	c->ended = true;
-	if (err && dm->trace && !c->err)
+	c->end.parting = false;
+	if (dm->state == DM_TERMINATED) /* reported by part() */
+		return;
+	if (err && dm->trace && !c->end.err)
 		trace_emit(dm->trace, event_of(err), "%s RDMA connection: %s",
 			   dm->peer ? dm->peer : "peer", why);
 	dm_conn_go(dm, DM_TERMINATED);
 	if (dm->up)
-		dm->up->connection_terminate_notify(dm, c->err ? c->err : err);
+		dm->up->connection_terminate_notify(dm, c->end.err ? c->end.err
+								   : err);
 }
 
 static const struct rcap_user user = {

@@ -125,5 +125,11 @@ int dmiser_send_control(struct dm_conn *dm, struct dm_task *t,
 	if (t)
 		return dmiser_send_response(c, t, &k.pdu, k.data, NULL);
 	m = dmiser_msg_pdu(c, &plain, &k.pdu, k.ahs, k.data);
-	return m ? dmiser_send(c, NULL, m) : ERR_NOMEM;
+	if (!m)
+		return ERR_NOMEM;
+	if (k.pdu.op == ISCSI_LOGOUT_RESPONSE) {
+		m->kind = MSG_LOGOUT;
+		c->end.logouts++;
+	}
+	return dmiser_send(c, NULL, m);
 }

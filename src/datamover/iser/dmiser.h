@@ -32,7 +32,10 @@ struct dmiser_conn;
    "MaxOutstandingUnexpectedPDUs is declared")                            \
  X(PLAIN_SEND, 0x10, "no Solicited Event on any Send")                    \
  X(ASK_INVALIDATE, 0x20,                                                  \
-   "Send with Invalidate only where the CM exchange allows it")
+   "Send with Invalidate only where the CM exchange allows it")           \
+ X(PEER_CLOSES, 0x40,                                                     \
+   "after its Logout an initiator has 15 s to close the connection, "     \
+   "before the target does")
 
 enum dmiser_rule {
 #define DMISER_RULE_ENUM(name, bit, text) DMISER_##name = bit,
@@ -41,7 +44,7 @@ enum dmiser_rule {
 };
 
 #define DMISER_STRICT 0u    /* RFC 7145 without deviation */
-#define DMISER_LINUX  0x3fu /* as other implementations do */
+#define DMISER_LINUX  0x7fu /* as other implementations do */
 
 /* dmiser_rule_name and dmiser_rule_text return a column of row i; NULL after
  * the last row. */

@@ -11,7 +11,7 @@ static bool begin_end(struct dmiser_conn *c, int err, const char *why)
 	if (c->ended)
 		return false;
 	c->ended = true;
-	c->err = err;
+	c->end.err = err;
 	if (c->dm->trace)
 		trace_emit(c->dm->trace, TRACE_PROTOCOL, "%s iSER: %s: %s",
 			   c->dm->peer ? c->dm->peer : "peer", why,

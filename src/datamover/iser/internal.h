@@ -100,6 +100,7 @@ enum wr_kind {
 
 enum msg_kind {
 	MSG_PLAIN,    /* its completion is not reported */
+	MSG_LOGOUT,   /* target: a Logout Response */
 	MSG_RESPONSE, /* target: DM_RESPONSE_SENT */
 	MSG_COMMAND,  /* initiator: a command or Data-Out of a task */
 	MSG_DATA, /* target: an RDMA Write, and more of its Put_Data follow */
@@ -172,7 +173,11 @@ struct dmiser_conn {
 	bool send_inv;	   /* Send with Invalidate may be used */
 	bool has_received; /* a PDU of the full feature phase */
 	enum hello_state hello;
-	int err;
+	struct {
+		int err;
+		unsigned logouts; /* Logout Responses that are not sent yet */
+		bool parting; /* the last one ends the connection for the role */
+	} end;
 	uint32_t max_recv_dsl;
 	uint16_t ord; /* iSER-ORD */
 	uint16_t ird; /* iSER-IRD that our Hello declared */

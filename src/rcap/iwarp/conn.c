@@ -78,7 +78,7 @@ static uint64_t octets_moved(const struct iwarp *c)
 	return c->stats.tx_bytes + c->stats.rx_payload;
 }
 
-static void disconnect_qp(struct rcap_qp *qp)
+static void disconnect_qp(struct rcap_qp *qp, xtime grace)
 {
 	struct iwarp *c = iwarp_of(qp);
 
@@ -87,8 +87,9 @@ static void disconnect_qp(struct rcap_qp *qp)
 		return;
 	}
 	qp->state = RCAP_CLOSING;
-	c->deadline = c->now + IWARP_CLOSING_MAX;
-	c->closing_mark = octets_moved(c);
+	c->closing.peer_first = grace > 0;
+	c->deadline = c->now + (grace ? grace : IWARP_CLOSING_MAX);
+	c->closing.mark = octets_moved(c);
 	iwarp_kick(c);
 }
 
@@ -225,8 +226,14 @@ static void expire_deadline(void *core, xtime now)
 	c->now = now;
 	if (now < c->deadline)
 		return;
-	if (c->phase == PHASE_FULL && c->closing_mark != octets_moved(c)) {
-		c->closing_mark = octets_moved(c);
+	if (c->phase == PHASE_FULL && c->closing.peer_first) {
+		/* fate_of: now this end closes */
+		c->closing.peer_first = false;
+		c->deadline = now + IWARP_CLOSING_MAX;
+		return;
+	}
+	if (c->phase == PHASE_FULL && c->closing.mark != octets_moved(c)) {
+		c->closing.mark = octets_moved(c);
 		c->deadline = now + IWARP_CLOSING_MAX;
 		return;
 	}
@@ -248,7 +255,7 @@ static enum stream_fate fate_of(const struct iwarp *c)
 		return STREAM_CLOSE;
 	if (c->phase == PHASE_OVER)
 		return STREAM_FLUSH;
-	if (c->qp.state != RCAP_CLOSING)
+	if (c->qp.state != RCAP_CLOSING || c->closing.peer_first)
 		return STREAM_GO;
 	return is_drained(c) ? STREAM_FLUSH : STREAM_GO;
 }

@@ -189,7 +189,10 @@ struct iwarp {
 	struct iwarp_read *answers; /* requests of the peer: a ring */
 	unsigned answers_first, answers_n;
 	/* the end */
-	uint64_t closing_mark; /* octets moved when the deadline was set */
+	struct {
+		bool peer_first; /* the peer has until the deadline to close */
+		uint64_t mark;	 /* octets moved when the deadline was set */
+	} closing;
 	int err;
 	char why[160];
 	struct iwarp_stats stats;

@@ -22,11 +22,22 @@ static void end_conn(struct io_defer *d)
 		c->end.gone(c->end.gone_arg);
 }
 
+/* The end of the next turn disconnects, once all that was posted is done. */
+static void disconnect_now(struct verbs_conn *c)
+{
+	c->end.peer_first = false;
+	c->end.disconnecting = true;
+	io_timer_set(c->v->l, &c->end.timer, io_now_exact() + CLOSING_MAX);
+	io_loop_defer(c->v->l, &c->turn);
+}
+
 static void timer_fired(struct io_timer *t)
 {
 	struct verbs_conn *c = container_of(t, struct verbs_conn, end.timer);
 
-	if (c->qp.state < RCAP_ESTABLISHED)
+	if (c->end.peer_first)
+		disconnect_now(c);
+	else if (c->qp.state < RCAP_ESTABLISHED)
 		verbs_over(c, ERR_TIMEOUT, "no answer in time");
 	else
 		verbs_over(c, c->end.err, "closed");
@@ -66,7 +77,7 @@ static int reject_conn(struct rcap_qp *qp, const struct rcap_cm *cm)
 	return 0;
 }
 
-static void disconnect(struct rcap_qp *qp)
+static void disconnect(struct rcap_qp *qp, xtime grace)
 {
 	struct verbs_conn *c = conn_of(qp);
 
@@ -75,9 +86,12 @@ static void disconnect(struct rcap_qp *qp)
 		return;
 	}
 	qp->state = RCAP_CLOSING;
-	c->end.disconnecting = true;
-	io_timer_set(c->v->l, &c->end.timer, io_now_exact() + CLOSING_MAX);
-	io_loop_defer(c->v->l, &c->turn);
+	if (!grace) {
+		disconnect_now(c);
+		return;
+	}
+	c->end.peer_first = true;
+	io_timer_set(c->v->l, &c->end.timer, io_now_exact() + grace);
 }
 
 static void terminate(struct rcap_qp *qp, int err, const char *why)

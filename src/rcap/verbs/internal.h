@@ -165,6 +165,7 @@ struct verbs_conn {
 	} rq;
 	/* how the connection ends, and whom to inform */
 	struct {
+		bool peer_first; /* the peer has until the timer to disconnect */
 		bool disconnecting, begun;
 		int err;
 		char why[120];

@@ -153,9 +153,10 @@ static void count_mr(struct rcap_qp *qp, struct rcap_mr *mr)
 	reached++;
 }
 
-static void count_qp(struct rcap_qp *qp)
+static void count_disconnect(struct rcap_qp *qp, xtime grace)
 {
 	(void)qp;
+	(void)grace;
 	reached++;
 }
 
@@ -174,7 +175,7 @@ static const struct rcap_ops rcap_ops = {
 	.post_recv = count_recv,
 	.reg = count_reg,
 	.invalidate = count_mr,
-	.disconnect = count_qp,
+	.disconnect = count_disconnect,
 	.terminate = count_terminate,
 };
 
@@ -213,6 +214,7 @@ static void test_queue_pair_in_each_state(void **state)
 		ANSWERS(open, rcap_reg(&qp, &memory, 0, 0, &mr));
 		REACHES(!alive, rcap_invalidate(&qp, &mr));
 		REACHES(!open, rcap_disconnect(&qp));
+		REACHES(!open, rcap_disconnect_after(&qp, XTIME_S));
 		REACHES(!alive, rcap_terminate(&qp, 0, ""));
 	}
 }

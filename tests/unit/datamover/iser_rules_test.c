@@ -470,6 +470,82 @@ static void test_little_is_held_before_the_login_rfc7145_5_1_2(void **state)
 	fixture_fini(&r);
 }
 
+/* ---- PEER_CLOSES ---- */
+
+static void log_out(unsigned rules)
+{
+	const struct iscsi_params p = fixture_params();
+
+	fixture_target(&r, rules, &p);
+	fixture_send(&r, ISCSI_LOGOUT_RESPONSE, 3, 0);
+	dm_connection_terminate(r.dm, DM_TERMINATE_LOGGED_OUT, 0);
+	assert_true(r.f.disconnected);
+	assert_int_equal(r.terminated, 0);
+}
+
+/* The role is free as soon as the response is sent; the queue pair waits for the
+ * initiator, and what comes from it is not processed. */
+/* [RFC 7145: 5.2.2 #3-5] */
+static void test_peer_closes_first_rfc7145_5_2_2(void **state)
+{
+	(void)state;
+	log_out(DMISER_PEER_CLOSES);
+	assert_int_equal(r.f.grace, 15 * XTIME_S);
+	fixture_flush(&r);
+	assert_int_equal(r.terminated, 1);
+	assert_int_equal(r.terminate_err, 0);
+	dm_deallocate_connection_resources(r.dm);
+	fixture_read(&r, 5, 512);
+	nop_out(100, ISCSI_RESERVED_TAG);
+	assert_int_equal(r.controls, 0);
+	fake_rcap_close(&r.f, ERR_RESET, "reset");
+	assert_int_equal(r.terminated, 1);
+	fixture_fini(&r);
+}
+
+/* By the letter of the RFC the target closes, and in these cases, too. */
+static void test_target_closes_first(void **state)
+{
+	const struct iscsi_params p = fixture_params();
+
+	(void)state;
+	log_out(DMISER_STRICT);
+	assert_int_equal(r.f.grace, 0);
+	fixture_flush(&r);
+	assert_int_equal(r.terminated, 0);
+	fixture_fini(&r);
+	/* no response to send: the Logout came on another connection */
+	fixture_target(&r, DMISER_LINUX, &p);
+	dm_connection_terminate(r.dm, DM_TERMINATE_LOGGED_OUT, 0);
+	assert_int_equal(r.f.grace, 0);
+	fixture_fini(&r);
+	/* the worker ends */
+	fixture_target(&r, DMISER_LINUX, &p);
+	fixture_send(&r, ISCSI_LOGOUT_RESPONSE, 3, 0);
+	dm_connection_terminate(r.dm, DM_TERMINATE_AFTER_SENT, 0);
+	assert_int_equal(r.f.grace, 0);
+	fixture_fini(&r);
+}
+
+/* The response is not sent in time, or the connection is lost: as any other end. */
+static void test_peer_that_takes_no_response(void **state)
+{
+	(void)state;
+	log_out(DMISER_LINUX);
+	dm_connection_terminate(r.dm, DM_TERMINATE_NOW, ERR_TIMEOUT);
+	assert_true(r.f.terminated);
+	fixture_flush(&r);
+	fake_rcap_close(&r.f, 0, "over");
+	assert_int_equal(r.terminated, 1);
+	assert_int_equal(r.terminate_err, ERR_TIMEOUT);
+	fixture_fini(&r);
+	log_out(DMISER_LINUX);
+	fake_rcap_close(&r.f, ERR_RESET, "reset");
+	assert_int_equal(r.terminated, 1);
+	assert_int_equal(r.terminate_err, ERR_RESET);
+	fixture_fini(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +557,9 @@ int main(void)
 		cmocka_unit_test(test_small_pdus_only_to_initiators),
 		cmocka_unit_test(test_sense_is_cut_to_what_was_negotiated),
 		cmocka_unit_test(test_plain_send),
+		cmocka_unit_test(test_peer_closes_first_rfc7145_5_2_2),
+		cmocka_unit_test(test_target_closes_first),
+		cmocka_unit_test(test_peer_that_takes_no_response),
 		cmocka_unit_test(test_quiet_start),
 		cmocka_unit_test(test_unexpected_pdus_rfc7145_8_1_2),
 		cmocka_unit_test(test_ping_is_retired_by_its_tag_rfc7145_8_1_2),

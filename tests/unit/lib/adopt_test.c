@@ -66,8 +66,9 @@ static void terminate(struct rcap_qp *qp, int err, const char *why)
 	io_loop_defer(c->l, &c->end);
 }
 
-static void disconnect(struct rcap_qp *qp)
+static void disconnect(struct rcap_qp *qp, xtime grace)
 {
+	(void)grace;
 	terminate(qp, 0, "closed");
 }
 

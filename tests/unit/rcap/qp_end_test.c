@@ -591,6 +591,55 @@ static void test_disconnect_and_reads_that_nobody_answers(void **state)
 	free(r.memory);
 }
 
+/* The peer may close first, but neither silence nor requests prolong its time. */
+static void test_disconnect_after_the_peer(void **state)
+{
+	static const struct seg empty = { .ctrl = C_WRITE };
+
+	(void)state;
+	for (unsigned k = 0; k < 3; k++) {
+		struct peer *p = peer_up(0x5002, 1);
+		struct request r;
+
+		post(p, &r, RCAP_SEND, 10);
+		rcap_disconnect_after(p->qp, 15 * XTIME_S);
+		peer_turn(p);
+		assert_int_equal(p->done, 1);
+		peer_time(p, 14 * XTIME_S);
+		assert_false(p->closed);
+		if (k == 0)
+			peer_fin(p, 0);
+		else if (k == 1)
+			peer_segment(p, &empty);
+		if (k)
+			peer_time(p, 2 * XTIME_S);
+		p->seen = p->sent_len;
+		peer_expect_closed(p, 0, "");
+		assert_int_equal(p->aborted, 0);
+		peer_free(p);
+		free(r.memory);
+	}
+}
+
+/* A peer that takes no octets loses what is not sent, in its time and that of any other end. */
+static void test_disconnect_after_a_peer_that_takes_nothing(void **state)
+{
+	struct peer *p = peer_up(0x5002, 1);
+	struct request r;
+
+	(void)state;
+	p->stalled = true;
+	post(p, &r, RCAP_SEND, 10);
+	rcap_disconnect_after(p->qp, 15 * XTIME_S);
+	peer_time(p, 16 * XTIME_S);
+	assert_false(p->closed);
+	peer_time(p, 6 * XTIME_S);
+	peer_expect_closed(p, ERR_TIMEOUT, "takes no more octets");
+	assert_int_equal(p->aborted, 1);
+	peer_free(p);
+	free(r.memory);
+}
+
 /* A FIN is orderly only if no request is in progress. */
 static void test_fin_and_what_was_under_way(void **state)
 {
@@ -719,6 +768,9 @@ int main(void)
 			test_stag_is_another_region_when_the_write_goes_on),
 		cmocka_unit_test(test_disconnect_sends_all_and_waits_for_reads),
 		cmocka_unit_test(test_disconnect_and_reads_that_nobody_answers),
+		cmocka_unit_test(test_disconnect_after_the_peer),
+		cmocka_unit_test(
+			test_disconnect_after_a_peer_that_takes_nothing),
 		cmocka_unit_test(test_fin_and_what_was_under_way),
 		cmocka_unit_test(test_everything_after_the_end),
 		cmocka_unit_test(test_user_terminates_from_an_up_call),

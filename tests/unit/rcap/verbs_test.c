@@ -448,6 +448,28 @@ static void test_disconnect_waits(void **state)
 	end(&w);
 }
 
+/* The peer has its time to disconnect first; then this end does. */
+static void test_disconnect_after_the_peer(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		struct world w;
+
+		fake_begin();
+		connected(&w);
+		rcap_disconnect_after(&w.c->qp, k ? XTIME_MS : 15 * XTIME_S);
+		turn(&w);
+		assert_int_equal(fake.disconnects, 0);
+		while (k && !fake.disconnects)
+			turn(&w);
+		fake_cm(w.c->id, NULL, RDMA_CM_EVENT_DISCONNECTED, NULL);
+		turn(&w);
+		assert_true(w.closed);
+		assert_int_equal(w.closed_err, 0);
+		end(&w);
+	}
+}
+
 /* An error ends the connection; all requests are returned. */
 static void test_error_flushes(void **state)
 {
@@ -918,6 +940,7 @@ int main(void)
 		cmocka_unit_test(test_send_with_invalidate),
 		cmocka_unit_test(test_receives_in_one_call),
 		cmocka_unit_test(test_disconnect_waits),
+		cmocka_unit_test(test_disconnect_after_the_peer),
 		cmocka_unit_test(test_error_flushes),
 		cmocka_unit_test(test_regions_end),
 		cmocka_unit_test(test_written_data_stay_rfc7145_7_3_5),

@@ -218,6 +218,19 @@ static void test_logout_session_rfc7143_11_14(void **state)
 	assert_int_equal(s->pdu.op, ISCSI_LOGOUT_RESPONSE);
 	assert_int_equal(s->pdu.logout.response, 0);
 	assert_true(e->p->gone);
+	assert_int_equal(e->p->how, DM_TERMINATE_LOGGED_OUT);
+}
+
+/* A worker that ends does not wait for the initiator to close. */
+static void test_logout_while_draining(void **state)
+{
+	struct env *e = *state;
+
+	tgt_worker_drain(tgt_worker(e->r->tgt, 0), 50 * XTIME_S);
+	peer_expect(e->p, ISCSI_ASYNC_MESSAGE);
+	assert_int_equal(logout(e, ISCSI_LOGOUT_SESSION, 0)->pdu.op,
+			 ISCSI_LOGOUT_RESPONSE);
+	assert_true(e->p->gone);
 	assert_int_equal(e->p->how, DM_TERMINATE_AFTER_SENT);
 }
 
@@ -232,6 +245,7 @@ static void test_logout_connection_rfc7143_11_15_1(void **state)
 	s = logout(e, ISCSI_LOGOUT_CONNECTION, 0);
 	assert_int_equal(s->pdu.logout.response, 0);
 	assert_true(e->p->gone);
+	assert_int_equal(e->p->how, DM_TERMINATE_LOGGED_OUT);
 }
 
 static void test_logout_for_recovery_rfc7143_11_15_1(void **state)
@@ -455,9 +469,9 @@ static void test_closing_is_bounded(void **state)
 
 	peer_rx(e->p, &pdu, NULL);
 	assert_true(e->p->terminated);
-	assert_int_equal(e->p->how, DM_TERMINATE_AFTER_SENT);
+	assert_int_equal(e->p->how, DM_TERMINATE_LOGGED_OUT);
 	tgt_worker_expire(w, now);
-	assert_int_equal(e->p->how, DM_TERMINATE_AFTER_SENT);
+	assert_int_equal(e->p->how, DM_TERMINATE_LOGGED_OUT);
 	tgt_worker_expire(w, now + 2 * XTIME_S);
 	assert_int_equal(e->p->how, DM_TERMINATE_NOW);
 }
@@ -474,6 +488,7 @@ int main(void)
 		ONE(test_ping_unanswered),
 		ONE(test_ping_is_repeated_rfc7143_7_1_4_2),
 		ONE(test_logout_session_rfc7143_11_14),
+		ONE(test_logout_while_draining),
 		ONE(test_logout_connection_rfc7143_11_15_1),
 		ONE(test_logout_for_recovery_rfc7143_11_15_1),
 		ONE(test_logout_reserved_reason),

@@ -210,7 +210,7 @@ static bool finish_terminated(struct fixture *r)
 		struct peer *p = list_entry(it, struct peer, link);
 
 		if (p->terminated && !p->gone) {
-			if (p->how == DM_TERMINATE_AFTER_SENT)
+			if (p->how != DM_TERMINATE_NOW)
 				peer_flush(p);
 			peer_cut(p, p->terminate_err);
 			return true;
