@@ -7,6 +7,7 @@
 
 #include "base/escape.h"
 #include "daemon/config/model.h"
+#include "daemon/config/paths.h"
 #include "daemon/look.h"
 #include "daemon/look_identity.h"
 #include "daemon/names.h"
@@ -84,4 +85,18 @@ bool cfg_file_diff(const char *from, const char *to)
 	cfg_model_free(a);
 	cfg_model_free(b);
 	return good;
+}
+
+char *cfg_field_absolute(const char *field, const char *value,
+			 const char *folder)
+{
+	const struct cfg_row *row = cfg_path_field(field);
+	char *text = NULL;
+	size_t at;
+
+	if (row && cfg_path_relative(row, value, &at) &&
+	    asprintf(&text, "%.*s%s/%s", (int)at, value, folder, value + at) <
+		    0)
+		return NULL;
+	return text;
 }

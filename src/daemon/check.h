@@ -15,4 +15,9 @@ bool cfg_file_check(const char *path);
  * output, a line for each field. False after a message: a file is not valid. */
 bool cfg_file_diff(const char *from, const char *to);
 
+/* cfg_field_absolute returns the value of a field with its relative path in this directory,
+ * which the caller frees. NULL: it has none, or there is no memory. */
+char *cfg_field_absolute(const char *field, const char *value,
+			 const char *folder);
+
 #endif

@@ -15,12 +15,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "backstore/uring/bs_file.h"
 #include "daemon/luns/private.h"
 #include "net/net.h"
 
 struct look {
 	const struct cfg_model *m;
-	/* denied: what this user may not do; is errors itself in a running iserd */
+	/* denied: what the configured user may not do: files are opened before */
 	struct cfg_errors *errors, *denied;
 	const bool *is_new; /* backstores; NULL: all are */
 	const char *user;   /* that denials are of; NULL: this one */
@@ -64,24 +65,42 @@ static void folder_of(const char *path, char out[PATH_MAX])
 		strcpy(out, ".");
 }
 
-/* Returns why the file or device cannot be a store; NULL: it can, or the user has no
- * right to look. */
-static const char *why_no_store(const char *path, struct stat *st)
+/* The device of a program of SCSI commands. */
+static const char *why_no_device(const char *path)
 {
-	if (stat(path, st))
-		return errno == EACCES	 ? NULL
-		       : errno == ENOENT ? "no such file; name an existing one"
-					 : strerror(errno);
-	return S_ISDIR(st->st_mode) ? "is a directory; name a file or device"
-				    : NULL;
+	struct stat st;
+
+	if (stat(path, &st))
+		return errno == ENOENT ? "no such file; name an existing one"
+				       : strerror(errno);
+	return S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)
+		       ? NULL
+		       : "not a device; give /dev/sgN, /dev/bsg/..., /dev/sdX "
+			 "or /dev/srN, or serve the file by its path without "
+			 "scsi:";
 }
 
-/* A relative path is one of the directory in which iserd starts, and devices come and
- * go. */
-static struct cfg_errors *errors_of(const struct look *l, const char *path)
+/* Looks at the file or device as its opening does. */
+static void look_store(const struct look *l, const struct cfg_backstore *b,
+		       enum lun_kind kind, const char *path)
 {
-	return *path == '/' && strncmp(path, "/dev/", 5) != 0 ? l->errors
-							      : l->denied;
+	const struct bs_file_config cfg = {
+		.path = path,
+		.read_only = true, /* look_right has the right to write */
+		.block_size = kind == LUN_CD ? 2048 : b->lun.block_size,
+	};
+	const char *no_device = kind == LUN_SCSI ? why_no_device(path) : NULL;
+	char why[512];
+	int err;
+
+	if (no_device)
+		complain(l->errors, &b->head, NULL, path, no_device);
+	if (kind == LUN_SCSI)
+		return;
+	err = bs_file_look(&cfg, why, sizeof(why));
+	if (err && err != -EACCES && err != -EPERM)
+		cfg_error(l->errors, place_of(b->head.node, NULL),
+			  "backstore %.80s: %s", b->head.name, why);
 }
 
 static void look_folder(const struct look *l, const struct cfg_head *h,
@@ -94,22 +113,33 @@ static void look_folder(const struct look *l, const struct cfg_head *h,
 		return;
 	folder_of(path, folder);
 	if (stat(folder, &st) && errno == ENOENT)
-		complain(errors_of(l, path), h, field, path,
+		complain(l->errors, h, field, path,
 			 "there is no such directory; make it first");
+}
+
+static void look_key(const struct look *l, const struct cfg_backstore *b)
+{
+	struct stat st;
+
+	look_folder(l, &b->head, "key", b->key);
+	look_folder(l, &b->head, "new-key", b->new_key);
+	if (b->new_key && !stat(b->new_key, &st))
+		complain(l->errors, &b->head, "new-key", b->new_key,
+			 "already exists; new-key= never replaces a file: give "
+			 "key= to use this key");
+	if (b->key && !stat(b->key, &st) && st.st_mode & 077)
+		complain(l->errors, &b->head, "key", b->key,
+			 private_complaint(&st));
 }
 
 static void look_backstore(const struct look *l, const struct cfg_backstore *b)
 {
-	const char *path, *why = NULL;
+	const char *path;
 	enum lun_kind kind = lun_spec_kind(b->store, &path);
-	struct stat st;
 
 	if ((kind == LUN_FILE || kind == LUN_CD || kind == LUN_SCSI) && *path)
-		why = why_no_store(path, &st);
-	if (why)
-		complain(errors_of(l, path), &b->head, NULL, path, why);
-	look_folder(l, &b->head, "key", b->key);
-	look_folder(l, &b->head, "new-key", b->new_key);
+		look_store(l, b, kind, path);
+	look_key(l, b);
 	look_folder(l, &b->head, "pi", b->pi);
 }
 
@@ -146,7 +176,7 @@ static void compare_stores(const struct look *l, const struct file *a,
 	if (may_be_twice(x) && may_be_twice(y))
 		return;
 	cfg_error(
-		errors_of(l, y->store), place_of(y->head.node, "store"),
+		l->errors, place_of(y->head.node, "store"),
 		"backstore %.80s: %.200s: already backstore %.80s, as %.200s; "
 		"give it once, or give both \"shared: yes\"",
 		y->head.name, y->store, x->head.name, x->store);
@@ -202,7 +232,7 @@ static void look_right(const struct look *l, const struct cfg_head *h,
 			  "backstore %.80s: %.300s: user %.64s: %s", h->name,
 			  path, l->user, denial(errno));
 	else
-		complain(l->denied, h, NULL, path, denial(errno));
+		complain(l->errors, h, NULL, path, denial(errno));
 }
 
 static void look_secret(const struct look *l, const struct cfg_auth *g,
@@ -308,7 +338,7 @@ static void look_directory(const struct look *l, const char *field,
 		return;
 	folder_of(path, folder);
 	if (stat(folder, &st) && errno == ENOENT)
-		cfg_error(errors_of(l, path), place_of(daemon_node(l), field),
+		cfg_error(l->errors, place_of(daemon_node(l), field),
 			  "daemon: %s %.300s: there is no such directory; make "
 			  "it first",
 			  field, path);
@@ -359,7 +389,8 @@ static bool is_local(const char *text)
 	return is;
 }
 
-static const char no_address[] = "this machine has no such address";
+static const char no_address[] =
+	"this machine has no such address; give one that it has";
 
 static void look_addresses(const struct look *l, const struct cfg_model *now)
 {
@@ -369,7 +400,7 @@ static void look_addresses(const struct look *l, const struct cfg_model *now)
 		for (unsigned k = 0; k < p->listen.n; k++)
 			if (!has_address(now, p->listen.v[k]) &&
 			    !is_local(p->listen.v[k]))
-				cfg_error(l->denied,
+				cfg_error(l->errors,
 					  place_of(p->head.node, "listen"),
 					  "portal group %.80s: %.64s: %s",
 					  p->head.name, p->listen.v[k],
@@ -398,7 +429,7 @@ void cfg_look(const struct cfg_model *m, struct cfg_errors *errors,
 	look_socket(&l, "metrics", metrics && *metrics == '/' ? metrics : NULL);
 	look_directory(&l, "state", m->options.state);
 	if (metrics && *metrics != '/' && !is_local(metrics))
-		cfg_error(warnings, place_of(daemon_node(&l), "metrics"),
+		cfg_error(errors, place_of(daemon_node(&l), "metrics"),
 			  "daemon: metrics %.64s: %s", metrics, no_address);
 	look_addresses(&l, NULL);
 	look_user(&l);

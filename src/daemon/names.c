@@ -240,10 +240,11 @@ static void report(const struct check *c, const struct named *a,
 	if (n->kind == NAME_UUID && !is_given(c, n->of->index))
 		cfg_error(c->errors,
 			  h->node ? h->node->at : (struct cfg_place){ 0 },
-			  "backstore %.80s: is the store of backstore %.80s, "
-			  "or a copy of it (uuid %s); give it once, or give "
-			  "both \"shared: yes\", or give the copy a uuid",
-			  h->name, other, text_of(n, text));
+			  "backstore %.80s: has the uuid %s of backstore "
+			  "%.80s, so initiators would take both for one disk; "
+			  "if it is one store, give it once, or give both "
+			  "\"shared: yes\"; else give one another uuid",
+			  h->name, text_of(n, text), other);
 	else
 		cfg_error(c->errors,
 			  h->node ? h->node->at : (struct cfg_place){ 0 },

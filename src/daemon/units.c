@@ -190,7 +190,12 @@ static bool can_take_over(const struct making *k)
 static void report_twin(const struct making *k)
 {
 	const struct unit *v = twin_of(k->d, k->u->uuid);
+	bool is_given = v && (v->source == IDENTITY_FIELD ||
+			      k->u->source == IDENTITY_FIELD);
 
+	/* different files with one field uuid are no store */
+	if (is_given && (v->dev != k->u->dev || v->ino != k->u->ino))
+		return;
 	if (v && strcmp(v->name, k->u->name) != 0)
 		say_note("backstore %s: is the store of backstore %s, and the "
 			 "same disk for initiators; the state that is saved is "

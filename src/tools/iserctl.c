@@ -205,7 +205,26 @@ static bool is_utf8(const char *text)
 	return v != NULL;
 }
 
-static bool take_param(json_t *params, const char *arg)
+/* Returns a value of the request. A path of a field, or the parameter path of a method, is
+ * made absolute, since iserd may have another working directory. NULL: not UTF-8. */
+static json_t *value_of(const char *key, const char *text, bool is_field)
+{
+	bool is_file =
+		!is_field && !strcmp(key, "path") && *text && *text != '/';
+	char *folder = is_file || is_field ? getcwd(NULL, 0) : NULL;
+	char *absolute = folder && is_field
+				 ? cfg_field_absolute(key, text, folder)
+				 : NULL;
+	json_t *value = folder && is_file
+				? json_sprintf("%s/%s", folder, text)
+				: json_string(absolute ? absolute : text);
+
+	free(absolute);
+	free(folder);
+	return value;
+}
+
+static bool take_param(json_t *params, const char *arg, bool is_field)
 {
 	const char *eq = strchr(arg, '=');
 	char key[64];
@@ -224,7 +243,8 @@ static bool take_param(json_t *params, const char *arg)
 			key);
 		return false;
 	}
-	return !json_object_set_new(params, key, json_string(eq + 1));
+	return !json_object_set_new(params, key,
+				    value_of(key, eq + 1, is_field));
 }
 
 static void print_nouns(FILE *f)
@@ -300,16 +320,11 @@ static void print_usage(FILE *f)
 		options);
 }
 
-/* Takes an operand without a key: the first parameter of its method. A file is
- * given as an absolute path, since iserd may have another working directory. */
+/* Takes an operand without a key: the first parameter of its method. */
 static bool take_bare(struct command *c, const char *key, const char *arg)
 {
-	bool is_file = !strcmp(key, "path") && *arg != '/';
-	char *folder = is_file ? getcwd(NULL, 0) : NULL;
-	json_t *value =
-		is_file ? json_sprintf("%s/%s", folder, arg) : json_string(arg);
+	json_t *value = value_of(key, arg, false);
 
-	free(folder);
 	if (!value)
 		fprintf(stderr, "iserctl: %s: not UTF-8, which JSON needs\n",
 			arg);
@@ -342,7 +357,7 @@ static bool take_noun(struct command *c, int n, char **argv)
 		json_object_set_new(c->params, "name", json_string(argv[i++]));
 	}
 	for (; i < n; i++)
-		if (!take_param(fields, argv[i]))
+		if (!take_param(fields, argv[i], true))
 			goto out;
 	if (json_object_size(fields))
 		json_object_set(c->params, "fields", fields);
@@ -370,7 +385,7 @@ static bool take_method(struct command *c, int n, char **argv)
 	if (is_bare && !take_bare(c, m->params[0].opt.name, argv[1]))
 		return false;
 	for (int i = is_bare ? 2 : 1; i < n; i++)
-		if (!take_param(c->params, argv[i]))
+		if (!take_param(c->params, argv[i], false))
 			return false;
 	return true;
 }

@@ -321,9 +321,46 @@ class Files(Config):
     def test_check_says_that_all_is_well(self):
         self.assertEqual(run([ISERCTL, "check", self.write(self.GOOD)]).text,
                          self.path("iserd.yaml") + ": valid: 0 targets, 0 backstores, 1 portal group\n")
-        done = run([ISERCTL, "check", self.write("portal-groups: {p: {listen: 198.51.100.1}}\n")])
-        self.assertIn("warning: portal group p: 198.51.100.1: this machine has no such address\n", done.text)
-        self.assertIn("valid: ", done.text)
+
+    def test_check_fails_where_the_start_does(self):
+        """With the same words, whatever the working directory: relative paths begin in the directory of the file."""
+        for name, size in ("zero", 0), ("odd", 700), ("disk", 1 << 20), ("open-key", 64):
+            sparse(self.path(name), size)
+            os.chmod(self.path(name), 0o644)
+        listen = "portal-groups: {p: {listen: \"127.0.0.1:0\"}}\n"
+        for text, start in (("backstores: {d: {store: nosuch}}", "/nosuch: no such file"), ("backstores: {d: {store: ./zero}}", "zero: is empty; give"),
+                            ("backstores: {d: {store: odd}}", "its 700 bytes are not whole blocks of 512"),
+                            ("backstores: {d: {store: \"cd:odd\"}}", "its 700 bytes are not whole blocks of 2048"),
+                            ("backstores: {d: {store: /dev/nosuch}}", "/dev/nosuch: no such file"), ("backstores: {d: {store: /dev/null}}", "neither a file nor"),
+                            ("backstores: {d: {store: \"scsi:disk\"}}", "/disk: not a device; give /dev/sgN"),
+                            ("backstores: {d: {store: disk, key: open-key}}", "open-key: others may read or change it; use chmod 600"),
+                            ("backstores: {d: {store: disk, new-key: open-key}}", "open-key: already exists; new-key= never replaces"),
+                            ("backstores: {a: {store: disk}, b: {store: ./disk}}", "already backstore a"),
+                            ("portal-groups: {q: {listen: 198.51.100.1}}", "this machine has no such address")):
+            with self.subTest(text=text):
+                path = self.write(text + "\n" + (listen if "portal-groups" not in text else ""))
+                for command, status in ([ISERD, "--config"], None), ([ISERD, "--check", "--config"], 2), ([ISERCTL, "check"], 1):
+                    done = run([os.path.abspath(command[0]), *command[1:], path], check=False, cwd="/")
+                    self.assertIn(done.returncode, (3, 4) if status is None else (status,), done.text)
+                    self.assertIn(start, done.text)
+
+    def test_relative_paths(self):
+        """Those of a file begin in its directory, those of iserctl in its own working directory."""
+        os.mkdir(self.path("images"))
+        for name in "images/a", "b", "c.iso":
+            sparse(self.path(name), 1 << 20)
+        path = self.write("backstores: {a: {store: images/a}, cd: {store: \"cd:\"}}\nportal-groups: {p: {listen: \"127.0.0.1:0\"}}\n"
+                          "targets:\n  %sa: {auth-group: any, portal-groups: [p], luns: {0: a}}\n" % IQN)
+        self.assertIn("valid: ", run([os.path.abspath(ISERCTL), "check", path], cwd="/").text)
+        d = Configured(path, 1)
+        self.addCleanup(d.stop)
+        ctl = [os.path.abspath(ISERCTL), "-s", self.path("ctl")]
+        run(ctl + ["lun", "add", IQN + "a/1", "store=b"], cwd=self.dir)
+        run(ctl + ["insert", "cd", "path=c.iso"], cwd=self.dir)
+        stores = [u["store"] for u in json.loads(run(ctl + ["--json", "luns"]).text)]
+        self.assertEqual(sorted(os.path.realpath(s.replace("cd:", "")) for s in stores if s != "cd:"),
+                         sorted(os.path.realpath(self.path(n)) for n in ("images/a", "b", "c.iso")))
+        self.assertIn("/b", run(ctl + ["dump"]).text)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to be another user")
     def test_rights_of_the_user(self):
@@ -336,8 +373,10 @@ class Files(Config):
             with open(name, "w") as f:
                 os.fchmod(f.fileno(), 0o600)
                 f.write(ALICE)
+        sparse(os.path.join(folder.name, "shown"), 512)
+        os.truncate(disk, 512)
         with open(path, "w") as f:
-            f.write("version: 1\ndaemon: {user: nobody}\nbackstores: {b: {store: %s}, r: {store: /etc/hostname, read-only: yes}}\n"
+            f.write("version: 1\ndaemon: {user: nobody}\nbackstores: {b: {store: %s}, r: {store: shown, read-only: yes}}\n"
                     "auth-groups: {g: {accounts: [{user: a, secret-file: %s}]}}\n" % (disk, secret))
         text = run([ISERCTL, "check", path]).text
         self.assertIn("warning: backstore b: %s: user nobody: permission denied" % disk, text)

@@ -34,5 +34,8 @@ struct bs_file_config {
  */
 struct bs *bs_file_open(const struct bs_file_config *cfg, int *err, char *why,
 			size_t size);
+/* bs_file_look returns 0 if bs_file_open could open the file, as far as that can be said
+ * without its lock; else -Exxx, with the sentence. Without loops. */
+int bs_file_look(const struct bs_file_config *cfg, char *why, size_t size);
 
 #endif

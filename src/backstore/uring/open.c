@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* open.c: opens a file or block device: its capabilities, its lock, and error
- * messages. */
+/* open.c: opens a file or block device: its capabilities and its lock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -18,105 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backstore/uring/file.h"
+#include "backstore/uring/opening.h"
 #include "base/err.h"
 
-/* The store that is being opened, and the buffer for the error message. */
-struct opening {
-	const struct bs_file_config *cfg;
-	struct bs_file *file;
-	struct stat st;
-	char *why;
-	size_t why_size;
-};
-
-__attribute__((format(printf, 3, 4))) static int
-refuse(struct opening *o, int err, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	err_why(o->why, o->why_size, o->cfg->path, format, args);
-	va_end(args);
-	return err;
-}
-
-static bool is_device(const struct opening *o)
-{
-	return S_ISBLK(o->st.st_mode);
-}
-
-static int refuse_open(struct opening *o, int err)
-{
-	switch (err) {
-	case -ENOENT:
-		return refuse(o, err,
-			      "no such file; name an existing file or block "
-			      "device, or ram:SIZE");
-	case -EACCES:
-	case -EPERM:
-		return refuse(
-			o, err,
-			"permission denied; let the user that iserd runs as (uid %u) %s it%s",
-			geteuid(),
-			o->cfg->read_only ? "read" : "read and write",
-			o->cfg->read_only ? "" : ", or serve it read-only");
-	case -EROFS:
-		return refuse(
-			o, err,
-			"is on a file system that is read-only for iserd; "
-			"add its directory to ReadWritePaths= of the "
-			"service, or serve it read-only");
-	case -EBUSY:
-		return refuse(o, err,
-			      "is in use by the system (mounted, or part of a "
-			      "volume); free it, or serve it read-only");
-	default:
-		return refuse(o, err, "cannot be opened: %s", strerror(-err));
-	}
-}
-
-/* ---- the file itself ---- */
-
-static int stat_file(struct opening *o)
-{
-	if (stat(o->cfg->path, &o->st) < 0)
-		return refuse_open(o, -errno);
-	if (S_ISDIR(o->st.st_mode))
-		return refuse(o, -EISDIR,
-			      "is a directory; name a file or block device");
-	if (!S_ISREG(o->st.st_mode) && !is_device(o))
-		return refuse(o, -EINVAL,
-			      "is neither a file nor a block device");
-	return 0;
-}
-
-/* The lock belongs to the open file: it ends with the process or, if io_uring
- * had requests of it in progress, shortly after. A process that replaces a
- * killed one waits for that. */
-static const struct timespec LOCK_PAUSE = { .tv_nsec = 25000000 };
-
-/* O_EXCL on a block device fails while the system itself uses the device, or
- * another process has it open with O_EXCL. */
-static int open_fd(struct opening *o)
-{
-	int flags = O_CLOEXEC | O_NOCTTY;
-	int fd;
-
-	flags |= o->cfg->read_only ? O_RDONLY : O_RDWR;
-	if (is_device(o) && !o->cfg->read_only && !o->cfg->shared)
-		flags |= O_EXCL;
-	fd = open(o->cfg->path, flags);
-	for (unsigned i = 0;
-	     fd < 0 && errno == EBUSY && i < o->cfg->lock_retries; i++) {
-		nanosleep(&LOCK_PAUSE, NULL);
-		fd = open(o->cfg->path, flags);
-	}
-	return fd < 0 ? -errno : fd;
-}
+/* ---- the lock ---- */
 
 /* A file system without such locks cannot be protected: continue. */
-static int lock_file(struct opening *o)
+static int lock_file(struct bsf_opening *o)
 {
 	bool alone = !o->cfg->read_only && !o->cfg->shared;
 	struct flock l = {
@@ -130,79 +37,12 @@ static int lock_file(struct opening *o)
 		if (errno != EAGAIN && errno != EACCES)
 			return 0;
 		if (i < o->cfg->lock_retries)
-			nanosleep(&LOCK_PAUSE, NULL);
+			nanosleep(&bsf_lock_pause, NULL);
 	}
-	return refuse(
+	return bsf_refuse(
 		o, -EBUSY,
 		"is locked by another process (iserd, QEMU?); stop that process%s",
 		alone ? ", or let both serve it read-only" : "");
-}
-
-/* ---- size and blocks ---- */
-
-static int device_size(struct opening *o, uint64_t *size)
-{
-	if (ioctl(o->file->fd, BLKGETSIZE64, size) < 0)
-		return refuse(o, -errno, "its size cannot be read: %s",
-			      strerror(errno));
-	return 0;
-}
-
-static uint32_t native_block(const struct opening *o)
-{
-	int size = 512;
-
-	if (is_device(o) && ioctl(o->file->fd, BLKSSZGET, &size) < 0)
-		size = 512;
-	return (uint32_t)size;
-}
-
-static uint32_t physical_block(const struct opening *o)
-{
-	unsigned size = (unsigned)o->st.st_blksize;
-
-	if (is_device(o) && ioctl(o->file->fd, BLKPBSZGET, &size) < 0)
-		size = 512;
-	if (size < o->file->bs.block_size || size > 65536 ||
-	    (size & (size - 1)))
-		size = 4096;
-	return size;
-}
-
-static int measure_file(struct opening *o)
-{
-	struct bs *b = &o->file->bs;
-	int err = 0;
-
-	if (o->cfg->grain) {
-		b->block_size = b->phys_block = o->cfg->grain;
-		b->size = 1ull << 50;
-		return 0;
-	}
-	b->block_size =
-		o->cfg->block_size ? o->cfg->block_size : native_block(o);
-	if (!bs_block_size_ok(b->block_size))
-		return refuse(o, -EINVAL,
-			      "blocks of %u bytes are not supported; use 512 "
-			      "or 4096",
-			      b->block_size);
-	b->size = (uint64_t)o->st.st_size;
-	if (is_device(o))
-		err = device_size(o, &b->size);
-	if (err)
-		return err;
-	if (b->size == 0)
-		return refuse(o, -EINVAL,
-			      "is empty; give it a size, for example with "
-			      "truncate -s 1G");
-	if (b->size % b->block_size)
-		return refuse(o, -EINVAL,
-			      "its %llu bytes are not whole blocks of %u; pad "
-			      "it with truncate -s %%%u",
-			      (unsigned long long)b->size, b->block_size,
-			      b->block_size);
-	b->phys_block = physical_block(o);
-	return 0;
 }
 
 /* ---- O_DIRECT ---- */
@@ -231,7 +71,7 @@ static bool can_read_direct(int fd, uint32_t block)
 	return ok;
 }
 
-static bool is_direct_good(struct opening *o)
+static bool is_direct_good(struct bsf_opening *o)
 {
 	int fd = o->file->fd;
 	uint32_t mem = 4096, off = 0;
@@ -266,7 +106,7 @@ static int set_direct(int fd, bool on)
 }
 
 /* go_direct uses O_DIRECT only if it supports every request of whole blocks. */
-static void go_direct(struct opening *o)
+static void go_direct(struct bsf_opening *o)
 {
 	if (o->cfg->buffered || set_direct(o->file->fd, true) < 0)
 		return;
@@ -279,7 +119,7 @@ static void go_direct(struct opening *o)
 
 /* A hole beyond the end has no effect, and shows whether holes are
  * supported. */
-static bool can_punch(const struct opening *o)
+static bool can_punch(const struct bsf_opening *o)
 {
 	uint64_t end = ((uint64_t)o->st.st_size + 4095) / 4096 * 4096;
 
@@ -289,7 +129,8 @@ static bool can_punch(const struct opening *o)
 }
 
 /* A limit of discard in /sys; a partition has those of its disk. */
-static uint32_t device_discard(const struct opening *o, const char *set_name)
+static uint32_t device_discard(const struct bsf_opening *o,
+			       const char *set_name)
 {
 	unsigned long n = 0;
 	char path[128];
@@ -304,32 +145,32 @@ static uint32_t device_discard(const struct opening *o, const char *set_name)
 	return (uint32_t)MIN(n, (unsigned long)UINT32_MAX);
 }
 
-static uint32_t unmap_grain(const struct opening *o)
+static uint32_t unmap_grain(const struct bsf_opening *o)
 {
 	uint32_t block = o->file->bs.block_size, grain = 0;
 
 	if (o->cfg->read_only)
 		return 0;
-	if (is_device(o) && device_discard(o, "discard_max_bytes"))
+	if (bsf_is_device(o) && device_discard(o, "discard_max_bytes"))
 		grain = device_discard(o, "discard_granularity");
-	else if (!is_device(o) && can_punch(o))
+	else if (!bsf_is_device(o) && can_punch(o))
 		grain = (uint32_t)o->st.st_blksize;
 	if (grain == 0)
 		return 0;
 	return grain < block || grain % block ? block : grain;
 }
 
-static bool knows_holes(const struct opening *o)
+static bool knows_holes(const struct bsf_opening *o)
 {
 	off_t at;
 
-	if (is_device(o))
+	if (bsf_is_device(o))
 		return false;
 	at = lseek(o->file->fd, 0, SEEK_HOLE);
 	return at >= 0;
 }
 
-static void find_caps(struct opening *o)
+static void find_caps(struct bsf_opening *o)
 {
 	struct bs *b = &o->file->bs;
 
@@ -345,15 +186,15 @@ static void find_caps(struct opening *o)
 		b->caps |= BS_CAP_UNMAP;
 	if (knows_holes(o))
 		b->caps |= BS_CAP_EXTENTS;
-	if (!is_device(o))
+	if (!bsf_is_device(o))
 		b->caps |= BS_CAP_SPACE;
-	if (!is_device(o) && !o->cfg->read_only && !o->cfg->shared)
+	if (!bsf_is_device(o) && !o->cfg->read_only && !o->cfg->shared)
 		b->caps |= BS_CAP_RESIZE;
 }
 
 /* ---- open ---- */
 
-static int copy_loops(struct opening *o)
+static int copy_loops(struct bsf_opening *o)
 {
 	struct bs_file *f = o->file;
 	size_t bytes = o->cfg->nloops * sizeof(f->loops[0]);
@@ -366,26 +207,18 @@ static int copy_loops(struct opening *o)
 	f->path = strdup(o->cfg->path);
 	f->is_records = o->cfg->grain != 0;
 	if (!f->loops || !f->zeros || !f->path)
-		return refuse(o, -ENOMEM, "out of memory");
+		return bsf_refuse(o, -ENOMEM, "out of memory");
 	memcpy(f->loops, o->cfg->loops, bytes);
 	f->nloops = o->cfg->nloops;
 	if (bsf_lanes_init(f))
-		return refuse(o, -ENOMEM, "out of memory");
+		return bsf_refuse(o, -ENOMEM, "out of memory");
 	return 0;
 }
 
-static int open_all(struct opening *o)
+static int open_all(struct bsf_opening *o)
 {
-	int err = stat_file(o);
+	int err = bsf_measure(o);
 
-	if (err)
-		return err;
-	o->file->fd = open_fd(o);
-	if (o->file->fd < 0)
-		return refuse_open(o, o->file->fd);
-	if (fstat(o->file->fd, &o->st) < 0)
-		return refuse_open(o, -errno);
-	err = measure_file(o);
 	if (err)
 		return err;
 	go_direct(o);
@@ -414,12 +247,12 @@ static void free_file(struct bs_file *f)
 struct bs *bs_file_open(const struct bs_file_config *cfg, int *err, char *why,
 			size_t size)
 {
-	struct opening o = { .cfg = cfg, .why = why, .why_size = size };
+	struct bsf_opening o = { .cfg = cfg, .why = why, .why_size = size };
 
 	why[0] = '\0';
 	o.file = calloc(1, sizeof(*o.file));
 	if (!o.file) {
-		*err = refuse(&o, -ENOMEM, "out of memory");
+		*err = bsf_refuse(&o, -ENOMEM, "out of memory");
 		return NULL;
 	}
 	o.file->fd = -1;

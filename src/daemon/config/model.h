@@ -240,7 +240,8 @@ bool cfg_model_check(struct cfg_model *m, struct cfg_errors *e);
  * `object`. field NULL: at the object itself. */
 void cfg_complain(struct cfg_errors *e, struct cfg_head *h, const char *object,
 		  const char *field, const char *fmt, va_list ap);
-/* cfg_model_load reads the file at path as cfg_model_read does. */
+/* cfg_model_load reads the file at path as cfg_model_read does; relative paths in it begin in
+ * its directory. */
 struct cfg_model *cfg_model_load(const char *path, struct cfg_errors *e);
 
 /*

@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "daemon/config/model.h"
 #include "daemon/config/nouns.h"
+#include "daemon/config/paths.h"
 #include "daemon/config/yaml.h"
 
 struct reader {
@@ -16,6 +17,7 @@ struct reader {
 	struct cfg_errors *errors;
 	struct options scratch; /* the struct that rows of schema.c set */
 	struct options defaults;
+	const char *folder; /* where relative paths begin; NULL: they stay */
 	bool no_memory;
 };
 
@@ -83,6 +85,23 @@ static bool has_control(const char *text)
 	return false;
 }
 
+/* Returns the text of a value, with a relative path made absolute. NULL: r has failed. */
+static const char *absolute_text(struct reader *r, const struct cfg_row *row,
+				 const char *text)
+{
+	size_t at, size;
+	char *out;
+
+	if (!r->folder || !cfg_path_relative(row, text, &at))
+		return text;
+	size = strlen(r->folder) + strlen(text) + 2;
+	out = allocate(r, 1, size);
+	if (out)
+		snprintf(out, size, "%.*s%s/%s", (int)at, text, r->folder,
+			 text + at);
+	return out;
+}
+
 /* Checks one value and stores it in the struct at `into`. */
 static void set_value(struct reader *r, struct target_noun *t,
 		      const struct cfg_field *f, void *into,
@@ -90,7 +109,7 @@ static void set_value(struct reader *r, struct target_noun *t,
 {
 	const struct cfg_row *row = cfg_field_row(f);
 	char why[OPT_WHY], shown[64];
-	const char *name = cfg_field_name(f);
+	const char *name = cfg_field_name(f), *text;
 
 	if (v->type != CFG_NODE_SCALAR) {
 		complain(r, t, v->at,
@@ -116,7 +135,8 @@ static void set_value(struct reader *r, struct target_noun *t,
 				 name, v->text);
 		return;
 	}
-	if (opt_set(&row->opt, into, name, v->text, why) == OPT_OK)
+	text = absolute_text(r, row, v->text);
+	if (!text || opt_set(&row->opt, into, name, text, why) == OPT_OK)
 		return;
 	/* opt_set gives "NAME VALUE: reason" */
 	snprintf(shown, sizeof(shown), "%s ", name);
@@ -470,7 +490,7 @@ void cfg_model_free(struct cfg_model *m)
 
 /* Fills m by its tree. */
 static void read_model(struct cfg_model *m, const struct cfg_node *tree,
-		       struct cfg_errors *e)
+		       const char *folder, struct cfg_errors *e)
 {
 	struct target_noun file = { .row = cfg_noun_of(CFG_NOUN_FILE),
 				    .head = &m->head };
@@ -482,6 +502,7 @@ static void read_model(struct cfg_model *m, const struct cfg_node *tree,
 	}
 	r->model = m;
 	r->errors = e;
+	r->folder = folder;
 	options_default(&r->defaults);
 	r->scratch = r->defaults;
 	m->options = r->defaults;
@@ -494,11 +515,12 @@ static void read_model(struct cfg_model *m, const struct cfg_node *tree,
 }
 
 /* Ends the reading of a model: NULL if there are errors. */
-static struct cfg_model *
-finish(struct cfg_model *m, const struct cfg_node *tree, struct cfg_errors *e)
+static struct cfg_model *finish(struct cfg_model *m,
+				const struct cfg_node *tree, const char *folder,
+				struct cfg_errors *e)
 {
 	if (tree && !e->n)
-		read_model(m, tree, e);
+		read_model(m, tree, folder, e);
 	else if (!e->n)
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
 	cfg_errors_sort(e);
@@ -508,12 +530,20 @@ finish(struct cfg_model *m, const struct cfg_node *tree, struct cfg_errors *e)
 	return NULL;
 }
 
-struct cfg_model *cfg_model_read(const char *text, size_t len,
-				 struct cfg_errors *e)
+/* As cfg_model_read, for a file of this directory. */
+static struct cfg_model *read_text(const char *text, size_t len,
+				   const char *folder, struct cfg_errors *e)
 {
 	struct cfg_model *m = model_new(e);
 
-	return m ? finish(m, cfg_yaml_read(&m->arena, text, len, e), e) : NULL;
+	return m ? finish(m, cfg_yaml_read(&m->arena, text, len, e), folder, e)
+		 : NULL;
+}
+
+struct cfg_model *cfg_model_read(const char *text, size_t len,
+				 struct cfg_errors *e)
+{
+	return read_text(text, len, NULL, e);
 }
 
 struct cfg_model *cfg_model_of_tree(const struct cfg_node *tree,
@@ -521,7 +551,7 @@ struct cfg_model *cfg_model_of_tree(const struct cfg_node *tree,
 {
 	struct cfg_model *m = model_new(e);
 
-	return m ? finish(m, cfg_node_copy(&m->arena, tree), e) : NULL;
+	return m ? finish(m, cfg_node_copy(&m->arena, tree), NULL, e) : NULL;
 }
 
 struct cfg_model *cfg_model_of_options(const struct options *o,
@@ -535,18 +565,36 @@ struct cfg_model *cfg_model_of_options(const struct options *o,
 		return NULL;
 	}
 	m->is_command_line = true;
-	m = finish(m, tree, e);
+	m = finish(m, tree, NULL, e);
 	if (m)
 		m->options = *o;
 	return m;
 }
 
+/* Returns the directory of a file, which the caller frees; NULL: standard input, or an
+ * error. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *plain, *folder;
+
+	if (!strcmp(path, "-"))
+		return NULL;
+	plain = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	folder = plain ? realpath(plain, NULL) : NULL;
+	free(plain);
+	if (folder && !strcmp(folder, "/"))
+		*folder = '\0';
+	return folder;
+}
+
 struct cfg_model *cfg_model_load(const char *path, struct cfg_errors *e)
 {
 	size_t len;
-	char *text = cfg_text_read(path, &len, e);
-	struct cfg_model *m = text ? cfg_model_read(text, len, e) : NULL;
+	char *text = cfg_text_read(path, &len, e), *folder = folder_of(path);
+	struct cfg_model *m = text ? read_text(text, len, folder, e) : NULL;
 
+	free(folder);
 	free(text);
 	return m;
 }
