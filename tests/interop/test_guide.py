@@ -290,6 +290,33 @@ class Production(Folder):
             self.assertIn(line, text)
 
     @need("unshare", "meson", "systemd-sysusers", "systemd-tmpfiles", "runuser", "pgrep")
+    def test_clone_of_a_virtual_machine(self):
+        """The service sees another product_uuid: the image is another disk."""
+        status, text = self.run_in_copy(r"""
+dmi=/sys/devices/virtual/dmi/id
+mkdir -p $dmi /sys/class/dmi
+ln -s $dmi /sys/class/dmi/id
+install -o iserd -m 600 /dev/null /var/lib/iserd/disk.img
+truncate -s 1M /var/lib/iserd/disk.img
+printf 'version: 1\ndaemon: {control: /run/iserd/control}\nbackstores: {d: {store: /var/lib/iserd/disk.img}}\n' > /etc/iserd/iserd.yaml
+for machine in original original clone clone; do
+	rm -f $dmi/product_uuid
+	install -m 400 /dev/stdin $dmi/product_uuid <<< $machine
+	systemd-tmpfiles --create "$PREFIX/lib/tmpfiles.d/iserd.conf"
+	stat -c %U:%G:%a $dmi/product_uuid
+	systemctl start iserd
+	iserctl --json luns | grep -o '"uuid": *"[^"]*"'
+	systemctl stop iserd
+done""")
+        self.assertEqual(status, 0, text)
+        self.assertEqual(text.count("root:iserd:440"), 4, text)
+        identities = [line for line in text.splitlines() if line.startswith('"uuid"')]
+        self.assertEqual(len(identities), 4, text)
+        self.assertEqual(identities[0], identities[1])
+        self.assertNotEqual(identities[1], identities[2])
+        self.assertEqual(identities[2], identities[3])
+
+    @need("unshare", "meson", "systemd-sysusers", "systemd-tmpfiles", "runuser", "pgrep")
     def test_images_elsewhere_need_a_drop_in(self):
         """The message names what is missing."""
         status, text = self.run_in_copy(r"""

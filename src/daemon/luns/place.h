@@ -9,7 +9,7 @@ struct machine {
 	char id[64]; /* the text of /etc/machine-id; not ended */
 	size_t id_len;
 	/* of the UUID that the firmware or hypervisor gave the machine, which root can
-	 * read; empty: unknown */
+	 * read, and the service by tmpfiles.conf; empty: unknown */
 	char product[PLACE_DIGITS];
 };
 
