@@ -56,7 +56,25 @@ enum ini_recovery_step {
 	INI_RECOVER_LOGOUT, /* Logout for recovery, on another connection */
 	INI_RECOVER_HELD,   /* before it: the target has no room for it */
 	INI_RECOVER_WAIT,   /* Time2Wait of the Logout Response, or no room */
-	INI_RECOVER_TASKS,  /* TASK REASSIGN, one task after the other */
+	INI_RECOVER_TASKS,  /* TASK REASSIGN of its tasks */
+};
+
+/* How many TASK REASSIGNs of a connection are in progress: a target takes some immediate
+ * requests only (RFC 7143 §4.2.2.1), and iserd 32 of a session. */
+#define INI_REASSIGNS 16u
+
+/* The TASK REASSIGN of one task. */
+struct ini_reassign {
+	enum {
+		INI_REASSIGN_FREE,
+		INI_REASSIGN_SENT,
+		INI_REASSIGN_HELD, /* rejected: after the answer to another one */
+	} state;
+	struct ini_request request;
+	struct ini_conn *lost; /* that recovers the task */
+	unsigned repeats;
+	uint32_t itt;	/* of the task */
+	bool names_lun; /* it has the LUN: take_response */
 };
 
 struct ini_recovery {
@@ -64,10 +82,11 @@ struct ini_recovery {
 	/* How long the step lasts: Time2Wait, or the time for an answer; and when
 	 * it ends, 0: not known before the next ini_expire, which has the time. */
 	xtime time, end;
-	struct ini_request request;
-	unsigned repeats; /* of the request, that got no answer */
-	uint32_t itt;	  /* of the task that is being reassigned */
-	bool names_lun;	  /* TASK REASSIGN has the LUN: take_response */
+	struct ini_request request; /* the Logout, or the ping of make_room */
+	unsigned repeats;	    /* of that request, that got no answer */
+	struct ini_reassign reassigns[INI_REASSIGNS];
+	unsigned nsent, limit; /* of them: sent, and how many may be */
+	bool names_lun;	       /* the target wants it: take_response */
 };
 
 /* The text of a Text Response in several PDUs; negotiate.c's. */

@@ -6,7 +6,9 @@
  *      discards the commands of the lost connection that it has not acknowledged.
  *      These are sent again, with the same tag and CmdSN (§7.2.1).
  *   2. After Time2Wait TASK REASSIGN (§7.2.2) for each other command of the lost
- *      connection, in the order of their CmdSN.
+ *      connection, in the order of their CmdSN, several at once: over a slow link
+ *      Time2Retain could pass otherwise. If the target rejects one, it has no room for
+ *      so many.
  * A request that gets no answer is repeated: at this level PDUs may be lost, too. Over iSER
  * none is lost, so its connection is given up instead, and recovered in the same way. If a
  * target refuses one of them, the session ends. A request for which the target has no room
@@ -34,9 +36,8 @@ enum logout_response { /* §11.15.1 */
  trace_emit((c)->session->cfg.trace, event, __VA_ARGS__)
 
 static void send_logout(struct ini_conn *c);
-static void reassign_next(struct ini_conn *c);
-static void reassign_first(struct ini_conn *c, struct ini_conn *to);
-static int reassign(struct ini_conn *c, struct ini_task *t,
+static void reassign_tasks(struct ini_conn *c, struct ini_conn *to);
+static int reassign(struct ini_reassign *x, struct ini_task *t,
 		    struct ini_conn *to);
 
 /* The way to the target failed, not the target. A Terminate of the peer counts as a failure
@@ -90,7 +91,8 @@ static void begin_step(struct ini_conn *c, enum ini_recovery_step step,
 /* A request of the recovery ended without an answer. Returns whether the request may
  * be sent again: its connection was lost, too, and another one lives; or it was not
  * repeated too often. */
-static bool may_repeat(struct ini_conn *c, const struct ini_request *r)
+static bool may_repeat(struct ini_conn *c, const struct ini_request *r,
+		       unsigned *repeats)
 {
 	if (c->session->is_ending)
 		return false;
@@ -101,7 +103,7 @@ static bool may_repeat(struct ini_conn *c, const struct ini_request *r)
 		begin_step(c, c->recovery.step, XTIME_NEVER);
 		return false;
 	}
-	if (c->recovery.repeats++ < REPEATS_MAX)
+	if ((*repeats)++ < REPEATS_MAX)
 		return true;
 	ini_kill(c->session, ERR_TIMEOUT);
 	return false;
@@ -159,13 +161,14 @@ static void take_missing(struct ini_task *t)
  * task, and if the LUN of the request is not that of the task, although the field is reserved
  * (RFC 7143 §11.5.3). So where the LUN is not 0, the request is sent again with the LUN.
  */
-static bool take_response(struct ini_conn *c, struct ini_task *t,
+static bool take_response(struct ini_reassign *x, struct ini_task *t,
 			  uint8_t response)
 {
-	if (response == ISCSI_TMF_REJECTED && t->lun &&
-	    !c->recovery.names_lun) {
-		c->recovery.names_lun = true;
-		if (reassign(c, t, t->sent.conn))
+	struct ini_conn *c = x->lost;
+
+	if (response == ISCSI_TMF_REJECTED && t->lun && !x->names_lun) {
+		x->names_lun = c->recovery.names_lun = true;
+		if (reassign(x, t, t->sent.conn))
 			ini_kill(c->session, ERR_RESET);
 		return false;
 	}
@@ -185,27 +188,53 @@ static bool take_response(struct ini_conn *c, struct ini_task *t,
 	}
 }
 
+/* Returns the task of x; NULL: the task has ended, or is of a lost connection again. */
+static struct ini_task *task_of(const struct ini_reassign *x)
+{
+	struct ini_slot *slot = ini_slot_find(x->lost->session, x->itt);
+
+	if (!slot || !slot->task || slot->task->sent.conn != x->request.conn ||
+	    !ini_conn_may_send(x->request.conn))
+		return NULL;
+	return slot->task;
+}
+
+/* A request that got no answer is repeated. One that was rejected waits while others are in
+ * progress, and no more than those are from now on. */
+static void repeat(struct ini_reassign *x, struct ini_task *t, int err)
+{
+	struct ini_recovery *all = &x->lost->recovery;
+
+	if (err != ERR_TIMEOUT && all->nsent) {
+		all->limit = all->nsent;
+		x->state = INI_REASSIGN_HELD;
+	} else if (may_repeat(x->lost, &x->request, &x->repeats) &&
+		   reassign(x, t, x->request.conn)) {
+		ini_kill(x->lost->session, ERR_RESET);
+	}
+}
+
 static void reassigned(struct ini_request *r, int err,
 		       const struct dm_control *rsp)
 {
-	struct ini_conn *c = container_of(r, struct ini_conn, recovery.request);
-	struct ini_slot *slot = ini_slot_find(c->session, c->recovery.itt);
-	/* not if the task has ended, or is of a lost connection again */
-	bool waits = slot && slot->task && slot->task->sent.conn == r->conn;
+	struct ini_reassign *x = container_of(r, struct ini_reassign, request);
+	struct ini_conn *c = x->lost;
+	struct ini_session *s = c->session;
+	struct ini_task *t = task_of(x);
 
-	if (err && !may_repeat(c, r))
+	x->state = INI_REASSIGN_FREE;
+	c->recovery.nsent--;
+	if (s->is_ending)
 		return;
-	if (err && waits && ini_conn_may_send(r->conn)) {
-		if (reassign(c, slot->task, r->conn))
-			ini_kill(c->session, ERR_RESET);
-		return;
-	}
-	c->recovery.repeats = 0;
-	if (!err && waits &&
-	    !take_response(c, slot->task, rsp->pdu.tmf_response))
-		return;
-	if (!c->session->is_ending)
-		reassign_next(c);
+	if (!err)
+		c->recovery.repeats = 0;
+	if (err && t)
+		repeat(x, t, err);
+	else if (err && !ini_conn_pick(s)) /* the session ends, or waits */
+		begin_step(c, c->recovery.step, XTIME_NEVER);
+	else if (err || !t || take_response(x, t, rsp->pdu.tmf_response))
+		if (!s->is_ending)
+			reassign_tasks(c, NULL);
 }
 
 /* ---- no room ---- */
@@ -218,8 +247,8 @@ static void room_made(struct ini_request *r, int err,
 
 	(void)err;
 	(void)rsp;
-	if (may_repeat(c, r))
-		reassign_first(c, ini_conn_may_send(r->conn) ? r->conn : NULL);
+	if (may_repeat(c, r, &c->recovery.repeats))
+		reassign_tasks(c, ini_conn_may_send(r->conn) ? r->conn : NULL);
 }
 
 /* The target takes no further immediate request on `to`, and a TASK REASSIGN is always
@@ -240,55 +269,109 @@ static int make_room(struct ini_conn *c, struct ini_conn *to)
 }
 
 /* The allegiance changes before the request: the target sends nothing of the task
- * on the new connection before its response (§11.6). */
+ * on the new connection before its response (§11.6). Without room x is free afterwards. */
 /* [RFC 7145: 3.3 #5, 7.3.3 #9] */
 /* [RFC 7143: 7.1.4.3 #2, 11.5.6 #3] */
-static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
+static int reassign(struct ini_reassign *x, struct ini_task *t,
+		    struct ini_conn *to)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_TMF_REQUEST } };
+	struct ini_conn *c = x->lost;
 	int err;
 
 	ctl.pdu.tmf.function = ISCSI_TMF_TASK_REASSIGN;
 	ctl.pdu.tmf.rtt = t->dm.itt;
 	ctl.pdu.tmf.ref_cmdsn = t->sent.cmdsn;
-	if (c->recovery.names_lun)
+	if (x->names_lun)
 		ctl.pdu.lun = t->lun;
 	/* §7.2.2: acknowledges R2Ts; the target asks again for what has not
 	 * arrived of their data. Data-Ins are not acknowledged. 0 over RDMA. */
 	ctl.pdu.tmf.exp_datasn = t->write ? t->dm.r2ts : 0;
 	ctl.reassigned = &t->dm;
 	begin_step(c, INI_RECOVER_TASKS, answer_time(c->session));
-	c->recovery.itt = t->dm.itt;
-	c->recovery.request.function = ISCSI_TMF_TASK_REASSIGN;
-	c->recovery.request.done = reassigned;
+	x->itt = t->dm.itt;
+	x->request.function = ISCSI_TMF_TASK_REASSIGN;
+	x->request.done = reassigned;
 	ini_task_move(t, to);
-	err = ini_conn_request(to, &c->recovery.request, &ctl, XTIME_NEVER);
+	err = ini_conn_request(to, &x->request, &ctl, XTIME_NEVER);
+	if (!err) {
+		x->state = INI_REASSIGN_SENT;
+		c->recovery.nsent++;
+	}
 	if (err != ERR_BUSY)
 		return err;
+	x->state = INI_REASSIGN_FREE;
 	ini_task_move(t, c); /* it stays with the lost connection meanwhile */
-	return make_room(c, to);
+	/* the answers to those in progress make room, too */
+	return c->recovery.nsent ? 0 : make_room(c, to);
 }
 
-/* to: NULL: the connection with the fewest commands. */
-static void reassign_first(struct ini_conn *c, struct ini_conn *to)
-{
-	struct ini_task *t = ini_first_task(c);
+/* ---- several at once ---- */
 
-	if (!t) {
-		finish(c);
-		return;
+static struct ini_reassign *find_reassign(struct ini_conn *c, unsigned state)
+{
+	for (unsigned i = 0; i < INI_REASSIGNS; i++)
+		if (c->recovery.reassigns[i].state == state)
+			return &c->recovery.reassigns[i];
+	return NULL;
+}
+
+/* Returns what is to be sent next, and its task; NULL: nothing is left. */
+static struct ini_reassign *next_reassign(struct ini_conn *c,
+					  struct ini_task **t)
+{
+	struct ini_reassign *x;
+
+	while ((x = find_reassign(c, INI_REASSIGN_HELD))) {
+		x->state = INI_REASSIGN_FREE;
+		*t = task_of(x);
+		if (*t)
+			return x;
 	}
-	if (!to)
-		to = ini_conn_pick(c->session);
-	if (!to) /* the session ends, or waits for a connection */
-		begin_step(c, INI_RECOVER_TASKS, XTIME_NEVER);
-	else if (reassign(c, t, to))
-		ini_kill(c->session, ERR_RESET);
+	*t = ini_first_task(c);
+	if (!*t)
+		return NULL;
+	x = find_reassign(c, INI_REASSIGN_FREE);
+	x->lost = c;
+	x->repeats = 0;
+	x->names_lun = c->recovery.names_lun;
+	x->request.conn = NULL;
+	return x;
 }
 
-static void reassign_next(struct ini_conn *c)
+/* Sends as many as may be in progress. to: NULL: to the connection with the fewest
+ * commands. c is gone once nothing is left. */
+static void reassign_tasks(struct ini_conn *c, struct ini_conn *to)
 {
-	reassign_first(c, NULL);
+	struct ini_recovery *all = &c->recovery;
+	struct ini_reassign *x;
+	struct ini_task *t;
+
+	while (all->nsent < all->limit && (x = next_reassign(c, &t))) {
+		struct ini_conn *conn = x->request.conn ? x->request.conn : to;
+		unsigned nsent = all->nsent;
+
+		if (!conn)
+			conn = ini_conn_pick(c->session);
+		if (!conn) { /* the session ends, or waits for a connection */
+			begin_step(c, INI_RECOVER_TASKS, XTIME_NEVER);
+			return;
+		}
+		if (reassign(x, t, conn)) {
+			ini_kill(c->session, ERR_RESET);
+			return;
+		}
+		if (all->nsent == nsent) /* no room */
+			return;
+	}
+	if (!all->nsent)
+		finish(c);
+}
+
+static void reassign_begin(struct ini_conn *c)
+{
+	c->recovery.limit = INI_REASSIGNS;
+	reassign_tasks(c, NULL);
 }
 
 /* ---- the connection ---- */
@@ -328,7 +411,7 @@ static void logged_out(struct ini_request *r, int err,
 	bool is_done;
 
 	if (err) {
-		if (may_repeat(c, r))
+		if (may_repeat(c, r, &c->recovery.repeats))
 			send_logout(c);
 		return;
 	}
@@ -345,7 +428,7 @@ static void logged_out(struct ini_request *r, int err,
 	begin_step(c, INI_RECOVER_WAIT,
 		   MIN(rsp->pdu.logout.time2wait * XTIME_S, TIME2WAIT_MAX));
 	if (!rsp->pdu.logout.time2wait && !s->is_ending)
-		reassign_next(c);
+		reassign_begin(c);
 }
 
 /* There is no room either if the command window is closed. */
@@ -440,7 +523,7 @@ static void continue_conn(struct ini_conn *c, const struct ini_conn *by)
 		send_logout(c);
 	} else if (c->recovery.step != INI_RECOVER_WAIT || is_reinstated) {
 		send_unacknowledged(c);
-		reassign_next(c);
+		reassign_begin(c);
 	}
 }
 
@@ -490,23 +573,50 @@ static struct ini_conn *first_due(const struct ini_session *s, xtime now)
 	return NULL;
 }
 
+static void expire_request(struct ini_session *s, struct ini_request *r)
+{
+	if (!ini_loses_pdus(s)) /* the connection does not work */
+		dm_connection_terminate(r->conn->dm, DM_TERMINATE_NOW,
+					ERR_TIMEOUT);
+	r->conn->abandoned++;
+	ini_request_end(s, r, ERR_TIMEOUT, NULL);
+}
+
+/* Those that are repeated here have another deadline. c lasts as long as a
+ * TASK REASSIGN is in progress. Over iSER those of the connection end with it. */
+static void expire_reassigns(struct ini_conn *c)
+{
+	struct ini_session *s = c->session;
+	struct ini_reassign *due[INI_REASSIGNS];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < INI_REASSIGNS; i++)
+		if (c->recovery.reassigns[i].state == INI_REASSIGN_SENT)
+			due[n++] = &c->recovery.reassigns[i];
+	if (!ini_loses_pdus(s)) {
+		begin_step(c, INI_RECOVER_TASKS, answer_time(s));
+		n = 1;
+	}
+	for (unsigned i = 0; i < n && !s->is_ending; i++)
+		expire_request(s, &due[i]->request);
+}
+
 static void end_step(struct ini_conn *c)
 {
 	struct ini_request *r = &c->recovery.request;
 
 	if (c->recovery.step == INI_RECOVER_WAIT) {
-		reassign_next(c);
+		reassign_begin(c);
 		return;
 	}
 	if (c->recovery.step == INI_RECOVER_HELD) {
 		send_logout(c);
 		return;
 	}
-	if (!ini_loses_pdus(c->session)) /* the connection does not work */
-		dm_connection_terminate(r->conn->dm, DM_TERMINATE_NOW,
-					ERR_TIMEOUT);
-	r->conn->abandoned++;
-	ini_request_end(c->session, r, ERR_TIMEOUT, NULL);
+	if (c->recovery.step == INI_RECOVER_TASKS && c->recovery.nsent)
+		expire_reassigns(c);
+	else
+		expire_request(c->session, r);
 }
 
 void ini_recover_expire(struct ini_session *s, xtime now)

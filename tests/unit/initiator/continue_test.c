@@ -55,15 +55,40 @@ static struct wire *continue_by(uint16_t cid)
 	return w;
 }
 
-static uint32_t expect_reassign(const struct wire *w, const struct ini_task *t)
+/* The TASK REASSIGN of t, which w has sent at place `at` of several. */
+static uint32_t reassign_at(const struct wire *w, unsigned at,
+			    const struct ini_task *t)
 {
-	const struct iscsi_pdu *p = &w->sent[0];
+	const struct iscsi_pdu *p = &w->sent[at];
 
-	assert_int_equal(w->nsent, 1);
+	assert_true(at < w->nsent);
 	assert_int_equal(p->op, ISCSI_TMF_REQUEST);
 	assert_int_equal(p->tmf.function, ISCSI_TMF_TASK_REASSIGN);
 	assert_int_equal(p->tmf.rtt, t->dm.itt);
 	return p->itt;
+}
+
+static uint32_t expect_reassign(const struct wire *w, const struct ini_task *t)
+{
+	assert_int_equal(w->nsent, 1);
+	return reassign_at(w, 0, t);
+}
+
+/* Those of tasks 0 and 1, at once. */
+static void expect_both(const struct wire *w, uint32_t itt[2])
+{
+	assert_int_equal(w->nsent, 2);
+	itt[0] = reassign_at(w, 0, &tasks[0]);
+	itt[1] = reassign_at(w, 1, &tasks[1]);
+}
+
+static void move_both(struct wire *w)
+{
+	uint32_t itt[2];
+
+	expect_both(w, itt);
+	tmf_response(w, itt[0], ISCSI_TMF_COMPLETE);
+	tmf_response(w, itt[1], ISCSI_TMF_COMPLETE);
 }
 
 static void finish(struct wire *w, unsigned i)
@@ -87,8 +112,7 @@ static void test_a_reinstated_connection_continues_rfc7143_6_3_4(void **state)
 	w = continue_by(0);
 	assert_int_equal(joined, 1);
 	/* no Logout: the login was one */
-	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
-	tmf_response(w, expect_reassign(w, &tasks[1]), ISCSI_TMF_COMPLETE);
+	move_both(w);
 	finish(w, 0);
 	finish(w, 1);
 	submit(2, false);
@@ -221,8 +245,7 @@ static void test_another_cid_logs_the_lost_one_out(void **state)
 	assert_int_equal(w->sent[0].logout.reason, ISCSI_LOGOUT_RECOVERY);
 	assert_int_equal(w->sent[0].logout.cid, 0);
 	logout_response(w, w->sent[0].itt, 0, 0);
-	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
-	tmf_response(w, expect_reassign(w, &tasks[1]), ISCSI_TMF_COMPLETE);
+	move_both(w);
 	finish(w, 0);
 	finish(w, 1);
 	assert_false(ini_has_cid(s, 0));
@@ -366,7 +389,6 @@ static void test_requests_meanwhile(void **state)
 {
 	struct ini_request r = { 0 };
 	struct wire *w;
-	uint32_t itt;
 
 	(void)state;
 	lose_session(1, 2);
@@ -375,9 +397,7 @@ static void test_requests_meanwhile(void **state)
 	assert_int_equal(tasks[2].err, ERR_CLOSED);
 	assert_int_equal(ini_abort(&tasks[1], XTIME_NEVER), 0);
 	w = continue_by(0);
-	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
-	itt = expect_reassign(w, &tasks[1]);
-	tmf_response(w, itt, ISCSI_TMF_COMPLETE);
+	move_both(w);
 	assert_int_equal(w->nsent, 1);
 	assert_int_equal(w->sent[0].tmf.function, ISCSI_TMF_ABORT_TASK);
 	assert_int_equal(w->sent[0].tmf.rtt, tasks[1].dm.itt);
@@ -391,6 +411,7 @@ static void test_requests_meanwhile(void **state)
 static void test_an_abort_that_waits_long(void **state)
 {
 	struct wire *w;
+	uint32_t itt[2];
 
 	(void)state;
 	lose_session(1, 2);
@@ -398,9 +419,9 @@ static void test_an_abort_that_waits_long(void **state)
 	now = 18 * XTIME_S;
 	ini_expire(s, now);
 	w = continue_by(0);
-	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
-	/* the abort, and the next TASK REASSIGN */
-	assert_int_equal(w->nsent, 2);
+	expect_both(w, itt);
+	tmf_response(w, itt[0], ISCSI_TMF_COMPLETE);
+	assert_int_equal(w->nsent, 1);
 	assert_int_equal(w->sent[0].tmf.function, ISCSI_TMF_ABORT_TASK);
 	ini_expire(s, ++now);
 	tmf_response(w, w->sent[0].itt, ISCSI_TMF_COMPLETE);
@@ -432,25 +453,16 @@ static void test_an_abort_that_is_lost(void **state)
 static void test_lost_again(void **state)
 {
 	struct wire *w;
+	uint32_t itt[2];
 
 	(void)state;
 	lose_session(1, 2);
 	w = continue_by(0);
-	expect_reassign(w, &tasks[0]);
+	expect_both(w, itt);
 	cut(w);
 	assert_true(ini_is_waiting(s));
 	w = continue_by(0);
-	/* one lost connection has task 0, the other one task 1 */
-	assert_int_equal(w->nsent, 2);
-	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(w->sent[i].tmf.function,
-				 ISCSI_TMF_TASK_REASSIGN);
-	{
-		uint32_t itt[2] = { w->sent[0].itt, w->sent[1].itt };
-
-		tmf_response(w, itt[0], ISCSI_TMF_COMPLETE);
-		tmf_response(w, itt[1], ISCSI_TMF_COMPLETE);
-	}
+	move_both(w);
 	finish(w, 0);
 	finish(w, 1);
 	end();

@@ -17,19 +17,34 @@ static const struct iscsi_pdu *expect_logout(const struct wire *w,
 	return p;
 }
 
-/* The TASK REASSIGN of t, which w has sent. */
-static uint32_t expect_reassign_from(const struct wire *w,
-				     const struct ini_task *t, uint32_t sn)
+/* The TASK REASSIGN of t, which w has sent at place `at` of several. */
+static uint32_t reassign_at(const struct wire *w, unsigned at,
+			    const struct ini_task *t, uint32_t sn)
 {
-	const struct iscsi_pdu *p = &w->sent[0];
+	const struct iscsi_pdu *p = &w->sent[at];
 
-	assert_int_equal(w->nsent, 1);
+	assert_true(at < w->nsent);
 	assert_int_equal(p->op, ISCSI_TMF_REQUEST);
 	assert_true(p->immediate); /* §11.5.1 */
 	assert_int_equal(p->tmf.function, ISCSI_TMF_TASK_REASSIGN);
 	assert_int_equal(p->tmf.rtt, t->dm.itt);
 	assert_int_equal(p->tmf.exp_datasn, sn);
 	return p->itt;
+}
+
+static uint32_t expect_reassign_from(const struct wire *w,
+				     const struct ini_task *t, uint32_t sn)
+{
+	assert_int_equal(w->nsent, 1);
+	return reassign_at(w, 0, t, sn);
+}
+
+/* Those of tasks 0 and 2, at once. */
+static void expect_both(const struct wire *w, uint32_t itt[2])
+{
+	assert_int_equal(w->nsent, 2);
+	itt[0] = reassign_at(w, 0, &tasks[0], 0);
+	itt[1] = reassign_at(w, 1, &tasks[2], 0);
 }
 
 /* The same for a task of which nothing is acknowledged. */
@@ -65,7 +80,7 @@ static void lose_wire_0(unsigned acked, bool is_write)
 static void test_the_commands_go_on_elsewhere_rfc7143_7_2_2(void **state)
 {
 	struct wire *w = &wires[1];
-	uint32_t itt;
+	uint32_t itt[2];
 
 	(void)state;
 	lose_wire_0(3, false);
@@ -77,10 +92,9 @@ static void test_the_commands_go_on_elsewhere_rfc7143_7_2_2(void **state)
 	take_all();
 	assert_int_equal(w->nsent, 0);
 	expire(3 * XTIME_S);
-	itt = expect_reassign(w, &tasks[0]);
-	tmf_response(w, itt, ISCSI_TMF_COMPLETE);
-	itt = expect_reassign(w, &tasks[2]);
-	tmf_response(w, itt, ISCSI_TMF_COMPLETE);
+	expect_both(w, itt);
+	tmf_response(w, itt[0], ISCSI_TMF_COMPLETE);
+	tmf_response(w, itt[1], ISCSI_TMF_COMPLETE);
 	for (unsigned i = 0; i < 3; i++) {
 		data_in(w, tasks[i].dm.itt, 0, 0, LEN, (uint8_t)(0xa0 + i));
 		status(w, tasks[i].dm.itt);
@@ -232,7 +246,7 @@ static void test_a_rejected_reassign_is_sent_with_the_lun(void **state)
 {
 	const uint64_t lun = UINT64_C(1) << 48;
 	struct wire *w = &wires[1];
-	uint32_t itt;
+	uint32_t itt[2];
 
 	(void)state;
 	ended = 0;
@@ -245,15 +259,14 @@ static void test_a_rejected_reassign_is_sent_with_the_lun(void **state)
 	expcmdsn = 5;
 	cut(&wires[0]);
 	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
-	itt = expect_reassign(w, &tasks[0]);
+	expect_both(w, itt);
 	assert_true(w->sent[0].lun == 0);
-	tmf_response(w, itt, ISCSI_TMF_REJECTED);
-	itt = expect_reassign(w, &tasks[0]);
+	tmf_response(w, itt[0], ISCSI_TMF_REJECTED);
+	itt[0] = expect_reassign(w, &tasks[0]);
 	assert_true(w->sent[0].lun == lun);
-	tmf_response(w, itt, ISCSI_TMF_REJECTED); /* moved */
+	tmf_response(w, itt[0], ISCSI_TMF_REJECTED); /* moved */
 	/* LUN 0 */
-	itt = expect_reassign(w, &tasks[2]);
-	tmf_response(w, itt, ISCSI_TMF_REJECTED);
+	tmf_response(w, itt[1], ISCSI_TMF_REJECTED);
 	assert_int_equal(w->nsent, 0);
 	for (unsigned i = 0; i < 4; i++) {
 		data_in(w, tasks[i].dm.itt, 0, 0, LEN, 0x44);
@@ -266,14 +279,16 @@ static void test_a_rejected_reassign_is_sent_with_the_lun(void **state)
 static void test_a_task_that_the_target_lost_is_aborted(void **state)
 {
 	struct wire *w = &wires[1];
+	uint32_t itt[2];
 
 	(void)state;
 	lose_wire_0(3, false);
 	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
-	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_NO_TASK);
+	expect_both(w, itt);
+	tmf_response(w, itt[0], ISCSI_TMF_NO_TASK);
 	assert_int_equal(ended, 1);
 	assert_int_equal(tasks[0].err, ERR_ABORTED);
-	tmf_response(w, expect_reassign(w, &tasks[2]), ISCSI_TMF_COMPLETE);
+	tmf_response(w, itt[1], ISCSI_TMF_COMPLETE);
 	assert_int_equal(ended, 1);
 	end();
 }
@@ -295,7 +310,7 @@ static void test_a_target_that_does_not_recover_ends_the_session(void **state)
 	ended = 0;
 	lose_wire_0(3, false);
 	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
-	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_NO_REASSIGN);
+	tmf_response(w, reassign_at(w, 0, &tasks[0], 0), ISCSI_TMF_NO_REASSIGN);
 	take_all();
 	assert_true(is_closed);
 	assert_int_equal(ended, 3);
@@ -471,7 +486,7 @@ static void test_a_reset_during_the_recovery(void **state)
 static void test_lost_requests_are_repeated_rfc7143_7_1_4_3(void **state)
 {
 	struct wire *w = &wires[1];
-	uint32_t itt;
+	uint32_t itt[2];
 
 	(void)state;
 	lose_wire_0(3, false);
@@ -480,16 +495,66 @@ static void test_lost_requests_are_repeated_rfc7143_7_1_4_3(void **state)
 	assert_int_equal(w->nsent, 0);
 	assert_int_equal(ini_deadline(s), 15 * XTIME_S);
 	expire(15 * XTIME_S);
-	itt = expect_logout(w, 0)->itt;
-	logout_response(w, itt, 1, 0);
-	expect_reassign(w, &tasks[0]);
+	logout_response(w, expect_logout(w, 0)->itt, 1, 0);
+	expect_both(w, itt);
 	expire(16 * XTIME_S);
 	expire(21 * XTIME_S);
-	itt = expect_reassign(w, &tasks[0]);
-	tmf_response(w, itt, ISCSI_TMF_TASK_ALLEGIANT); /* the first one came */
-	itt = expect_reassign(w, &tasks[2]);
-	tmf_response(w, itt, ISCSI_TMF_COMPLETE);
+	expect_both(w, itt);
+	tmf_response(w, itt[0], ISCSI_TMF_TASK_ALLEGIANT); /* the first came */
+	tmf_response(w, itt[1], ISCSI_TMF_COMPLETE);
 	assert_false(is_closed);
+	end();
+}
+
+/* The TASK REASSIGNs of many tasks are sent in one go. A target that has no room for so many
+ * rejects some: they are sent one after the other then. */
+/* [RFC 7143: 4.2.2.1 #5] */
+static void test_many_tasks_move_in_one_round_trip(void **state)
+{
+	struct iscsi_pdu reject = { .op = ISCSI_REJECT,
+				    .itt = ISCSI_RESERVED_TAG,
+				    .dsl = ISCSI_BHS_LEN };
+	struct wire *w = &wires[1];
+	struct iscsi_pdu sent[4];
+	uint8_t bhs[ISCSI_BHS_LEN];
+
+	(void)state;
+	ended = 0;
+	begin(2, 2);
+	for (unsigned i = 0; i < 4; i++)
+		submit(i, false);
+	for (unsigned i = 1; i < 4; i += 2)
+		ini_task_move(&tasks[i], tasks[0].sent.conn);
+	expcmdsn = 5;
+	cut(&wires[0]);
+	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
+	assert_int_equal(w->nsent, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		reassign_at(w, i, &tasks[i], 0);
+		sent[i] = w->sent[i];
+	}
+	reject.reject.reason = ISCSI_REJECT_TOO_MANY_IMMEDIATE;
+	for (unsigned i = 2; i < 4; i++) {
+		iscsi_bhs_encode(&sent[i], bhs);
+		reply(w, &reject, bhs);
+		assert_int_equal(w->nsent, 0);
+	}
+	tmf_response(w, sent[0].itt, ISCSI_TMF_COMPLETE);
+	assert_int_equal(w->nsent, 1);
+	sent[2].itt = w->sent[0].itt;
+	assert_true(w->sent[0].tmf.rtt == tasks[2].dm.itt ||
+		    w->sent[0].tmf.rtt == tasks[3].dm.itt);
+	tmf_response(w, sent[1].itt, ISCSI_TMF_COMPLETE);
+	assert_int_equal(w->nsent, 1);
+	sent[3].itt = w->sent[0].itt;
+	tmf_response(w, sent[2].itt, ISCSI_TMF_COMPLETE);
+	tmf_response(w, sent[3].itt, ISCSI_TMF_COMPLETE);
+	assert_int_equal(w->nsent, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		data_in(w, tasks[i].dm.itt, 0, 0, LEN, 0x66);
+		status(w, tasks[i].dm.itt);
+		assert_int_equal(tasks[i].err, 0);
+	}
 	end();
 }
 
@@ -609,6 +674,7 @@ int main(void)
 		T(test_a_lie_ends_the_session_at_level_2),
 		T(test_a_reset_during_the_recovery),
 		T(test_lost_requests_are_repeated_rfc7143_7_1_4_3),
+		T(test_many_tasks_move_in_one_round_trip),
 		T(test_requests_are_not_repeated_for_ever),
 		T(test_no_request_is_repeated_over_iser_rfc7145_10_2_1),
 		T(test_two_connections_hang_at_once),

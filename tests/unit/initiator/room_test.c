@@ -181,6 +181,7 @@ static void test_no_room_for_the_logout(void **state)
 	struct iscsi_pdu p = { .op = ISCSI_NOP_IN,
 			       .itt = ISCSI_RESERVED_TAG,
 			       .ttt = ISCSI_RESERVED_TAG };
+	uint32_t itt;
 
 	(void)state;
 	assert_int_equal(w->nsent, 0);
@@ -195,8 +196,12 @@ static void test_no_room_for_the_logout(void **state)
 	expire(3 * XTIME_S);
 	expcmdsn = 5;
 	logout_response(w, expect_logout(w, false), 0, 0);
+	assert_int_equal(w->nsent, 2);
+	itt = w->sent[1].itt;
+	assert_int_equal(w->sent[1].tmf.rtt, tasks[2].dm.itt);
+	w->nsent = 1;
 	tmf_response(w, expect_reassign(w, 0), ISCSI_TMF_COMPLETE);
-	tmf_response(w, expect_reassign(w, 2), ISCSI_TMF_COMPLETE);
+	tmf_response(w, itt, ISCSI_TMF_COMPLETE);
 	finish(w, 0);
 	finish(w, 2);
 	end();
