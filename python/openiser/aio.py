@@ -218,8 +218,9 @@ class Disk(core.OpenUnit):
         await self._run(core.make_request(core.Op.ZERO, offset, length, core.zero_flags(fua, may_unmap, fast)))
 
     async def extents(self, offset: int = 0, length: Optional[int] = None) -> List[Extent]:
-        """Returns which parts of a range are mapped, in order and without gaps."""
-        end = self.size if length is None else offset + length
+        """Returns which parts of a range are mapped, in order and without gaps; without a length, to the end that
+        the unit has now."""
+        end = (await self.refresh()).size if length is None else offset + length
         found: List[Extent] = []
         while offset < end:
             part = core.extents_of(await self._run(core.make_request(core.Op.EXTENTS, offset, end - offset)))

@@ -27,8 +27,24 @@ bool end_is_stdio(const struct end *e)
 int end_cut(const struct end *e, uint64_t at)
 {
 	say("%s: became shorter while it was read: %llu bytes where %llu "
-	    "were; copy it again",
+	    "were; read it again",
 	    e->name, (unsigned long long)at, (unsigned long long)e->size);
+	return EXIT_GENERIC;
+}
+
+/* libiser sends no command to a unit that became smaller. */
+static int check_unit(const struct end *e)
+{
+	struct iser_capacity c;
+	int err = iser_read_capacity(e->session, e->url.lun, &c);
+
+	if (err)
+		return say_failed(iser_session_context(e->session), err);
+	if (c.bytes == e->size && c.block_size == e->block)
+		return 0;
+	say("%s: became larger while it was read: %llu bytes where %llu "
+	    "were; read it again",
+	    e->name, (unsigned long long)c.bytes, (unsigned long long)e->size);
 	return EXIT_GENERIC;
 }
 
@@ -36,6 +52,8 @@ int end_check_source(const struct end *e)
 {
 	struct stat st;
 
+	if (e->kind == END_UNIT)
+		return check_unit(e);
 	if (e->kind != END_FILE)
 		return 0;
 	if (fstat(e->fd, &st))

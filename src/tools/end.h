@@ -54,8 +54,8 @@ bool end_is_stdio(const struct end *e);
  * exit code. */
 int end_cut(const struct end *e, uint64_t at);
 /* end_check_source calls end_cut if the file has become shorter since it was
- * opened: data at its end may have been taken for a hole. Returns 0 or an exit
- * code. */
+ * opened: data at its end may have been taken for a hole. It prints that a unit has
+ * become larger, too: its end was not read. Returns 0 or an exit code. */
 int end_check_source(const struct end *e);
 /* end_close closes the end, and makes the written data durable first when flush
  * is set. Returns 0 or an exit code. */

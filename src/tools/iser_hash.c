@@ -125,7 +125,7 @@ static int run_hash(struct hash *h, const char *name)
 		       h->src.size == UINT64_MAX ? 0 : h->src.size);
 	code = h->src.kind == END_UNIT ? hash_unit(h) : hash_file(h);
 	progress_end(&h->bar);
-	return code;
+	return code ? code : end_check_source(&h->src);
 }
 
 static void print_hash(struct hash *h, const struct common *common,

@@ -17,7 +17,7 @@ import time
 import unittest
 import warnings
 
-from harness import ISER, WAYS, Daemon, Folder, Secrets, main, make_image, need, over, patience, quiet_port, run, sha256, sparse
+from harness import ISER, ISERCTL, WAYS, Daemon, Folder, Secrets, main, make_image, need, over, patience, quiet_port, run, sha256, sparse
 from test_iser import Tgt
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -79,6 +79,20 @@ class Blocking(Folder):
                 with self.subTest(way), openiser.connect(over(d.url, way)) as disk:
                     self.assertEqual(disk.transport, "tcp" if way == "tcp" else "iser")
                     exercise(self, disk)
+
+    def test_unit_of_another_size(self):
+        """extents() is of the size that the unit has now; nothing is sent to a unit that became smaller."""
+        sparse(self.path("disk"), 1 << 20)
+        control = ["-s", self.path("control"), "resize", "lun0"]
+        with Daemon("--control", self.path("control"), self.path("disk")) as d, openiser.connect(d.url) as disk:
+            run([ISERCTL, *control, "size=3M"])
+            self.assertEqual(sum(e.length for e in disk.extents()), 3 << 20)
+            self.assertEqual(disk.size, 3 << 20)
+            disk.pwrite(b"z" * 4096, (3 << 20) - 4096)
+            run([ISERCTL, *control, "size=2M", "force=yes"])
+            with self.assertRaises(openiser.Error) as e:
+                disk.pread(4096, 0)
+            self.assertEqual(e.exception.code, openiser.ErrorCode.CHANGED)
 
     def test_random_requests_with_4k_blocks(self):
         with Daemon("--block-size", "4096", "ram:8M") as d, openiser.connect(d.url) as disk:

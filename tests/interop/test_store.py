@@ -10,9 +10,9 @@ import tempfile
 import unittest
 
 from fuse_disk import SETATTR, FuseDisk
-from harness import (ISERCTL, Daemon, Wire, main, patience, run, sparse, until)
+from harness import (ISER, ISERCTL, Daemon, Wire, main, patience, run, sparse, until)
 from rdma_wire import RdmaWire
-from test_config import IQN, Config
+from test_config import IQN, Config, Configured
 
 DATA_PROTECT, MEDIUM_ERROR = 7, 3
 
@@ -353,6 +353,41 @@ class Resized(Controlled):
         with Daemon("--control", self.control, "ram:1M"):
             self.assertIn("cannot be resized",
                           self.refused("resize", "lun0", "size=2M"))
+
+
+class ResizedMeanwhile(Config):
+    """A unit gets another size while iser reads it: what was read is not all of it."""
+    SIZE = 2 << 20
+    TEXT = "portal-groups: {p: {listen: 127.0.0.1:0}}\nbackstores: {b: {store: %s, max-bandwidth: \"1M:64K\"}}\n" \
+        "targets: {%sone: {portal-groups: p, auth-group: any, luns: {0: b}}}\n"
+
+    def bytes_read(self):
+        return json.loads(self.iserctl("-j", "stats"))["luns"][0]["read"]["bytes"]
+
+    def check(self, command, size, message, *force):
+        with open(self.path("disk"), "wb") as f:
+            f.write(b"x" * self.SIZE)
+        with Configured(self.write(self.TEXT % (self.path("disk"), IQN)), 1) as d:
+            with subprocess.Popen([ISER, *command(d.url)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+                until(lambda: self.bytes_read() > 0, "the first READ")
+                self.iserctl("resize", "b", "size=%d" % size, *force)
+                self.iserctl("backstore", "set", "b", "max-bandwidth=1G")
+                out, err = p.communicate(timeout=patience(60))
+            self.assertEqual((p.returncode, out), (1, ""), err)
+            self.assertRegex(err, message)
+
+    def commands(self):
+        return (lambda url: ["hash", url]), (lambda url: ["copy", "-q", url, self.path("copy")])
+
+    def test_larger(self):
+        for command in self.commands():
+            self.check(command, 3 << 20, "became larger while it was read: 3145728 bytes where 2097152 were; read it again")
+
+    def test_smaller(self):
+        """The READs in progress fail, or the attention comes first."""
+        for command in self.commands():
+            self.check(command, 1 << 20, "block address out of range|the unit has 2048 blocks of 512 bytes, not 4096 of 512",
+                       "force=yes")
 
 
 if __name__ == "__main__":
