@@ -52,7 +52,7 @@ static int suffix_shift(const char *text)
 	text++;
 	if (*text == 'i') /* 64MiB */
 		text++;
-	if (*text == 'B' || *text == 'b')
+	if (*text == 'B') /* b would be bits */
 		text++;
 	return *text ? -1 : 10 * ((int)(found - suffixes) + 1);
 }

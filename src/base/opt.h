@@ -154,8 +154,8 @@ size_t opt_help(const struct opt_parser *p, unsigned column, char *out,
 		size_t size);
 
 /*
- * opt_size reads "512", "64M", "1.5GiB": bytes, with binary suffixes K, M, G,
- * T or P, and a decimal fraction in front of a suffix. False: not of this form,
+ * opt_size reads "512", "64M", "64MB", "64Mi", "1.5GiB": bytes, with binary suffixes K, M,
+ * G, T or P of either case, and a decimal fraction in front of a suffix. False: not of this form,
  * or beyond 2^63 - 1; *size is unchanged then.
  */
 bool opt_size(const char *text, uint64_t *size);
