@@ -56,6 +56,8 @@ void nearest_try(struct nearest *n, const char *candidate)
 	if (na == 0 || na > WORD_MAX || nb > WORD_MAX)
 		return;
 	d = distance(n->word, na, candidate, nb);
+	if (na > 3 && n->word[na - 1] == 's' && nb > na)
+		na--; /* a plural */
 	if (na >= 3 && nb > na && !memcmp(n->word, candidate, na))
 		d = MIN(d, 1u); /* the beginning of the candidate */
 	if (d < n->distance && d < MAX(na, nb)) {

@@ -103,7 +103,8 @@ static int take_host(const struct parse *p, const char *from, const char *to)
 		return err;
 	err = take_text(p, port, sizeof(port), colon + 1, to, "port");
 	if (!err)
-		err = take_number(p, port, 65535, &n, "port");
+		err = take_number(p, port, 65535, &n,
+				  "the port must be a number up to 65535");
 	if (!err)
 		u->port = (uint16_t)n;
 	return err;
@@ -699,7 +700,10 @@ int iser_url_parse(struct iser_url *url, const char *text, bool discovery,
 		s += 7;
 		strcpy(url->transport, "iser");
 	} else if (!discovery || strstr(s, "://")) {
-		return fail_parse(&p, "not an iscsi:// or iser:// URL", text);
+		return fail_parse(
+			&p,
+			"not an iscsi:// or iser:// URL; give iscsi://HOST[:PORT]/IQN/LUN, as iser ls HOST[:PORT] prints it",
+			text);
 	}
 	end = strchrnul(s, '?');
 	slash = memchr(s, '/', (size_t)(end - s));

@@ -61,15 +61,12 @@ static int parse_port(const char *text, uint16_t *port)
 	unsigned value = 0;
 	size_t len = strlen(text);
 
-	if (len == 0 || len > 5)
+	if (len == 0 || text[strspn(text, "0123456789")])
 		return -EINVAL;
-	for (const char *p = text; *p; p++) {
-		if (*p < '0' || *p > '9')
-			return -EINVAL;
+	for (const char *p = text; *p && value <= UINT16_MAX; p++)
 		value = value * 10 + (unsigned)(*p - '0');
-	}
 	if (value > UINT16_MAX)
-		return -EINVAL;
+		return -ERANGE;
 	*port = (uint16_t)value;
 	return 0;
 }

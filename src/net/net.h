@@ -22,9 +22,9 @@ struct net_addr {
 
 /*
  * net_addr_parse parses "HOST", "HOST:PORT", "[V6]:PORT" and ":PORT", where
- * HOST is numeric; default_port if there is no PORT. Returns 0 or -EINVAL. An
- * IPv6 address without brackets has no port; ":PORT" means every IPv4 address
- * of the machine.
+ * HOST is numeric; default_port if there is no PORT. Returns 0, -ERANGE (the port is
+ * above 65535) or -EINVAL. An IPv6 address without brackets has no port; ":PORT" means
+ * every IPv4 address of the machine.
  */
 int net_addr_parse(struct net_addr *a, const char *text, uint16_t default_port);
 /* net_addr_parse_listen parses an address to listen at: "PORT" and ":PORT" mean

@@ -449,7 +449,13 @@ static int send_command(const struct command *c)
 	struct rpc_link l = RPC_LINK_NONE;
 	json_t *answer = NULL;
 	int code = ctl_open(&l, c->socket, c->timeout);
+	char why[RPC_UNKNOWN];
 
+	/* with iserd there, which may be of a later version, it answers */
+	if (code != EXIT_OK && rpc_unknown(c->method, why)) {
+		fprintf(stderr, "iserctl: %s\n", why);
+		code = EXIT_USAGE;
+	}
 	if (code == EXIT_OK)
 		code = ctl_call(&l, &call, &answer);
 	if (code == EXIT_OK)

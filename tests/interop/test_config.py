@@ -344,6 +344,36 @@ class Files(Config):
                     self.assertIn(done.returncode, (3, 4) if status is None else (status,), done.text)
                     self.assertIn(start, done.text)
 
+    def test_messages_say_what_to_do(self):
+        for text, place, message in (
+                ("portal-groups: {p: {listen: \"127.0.0.1:99999\"}}", 3, "127.0.0.1:99999: its port is above 65535; give ADDR, ADDR:PORT"),
+                ("portal-groups: {p: {listen: \"99999\"}}", 3, "99999: its port is above 65535; give"),
+                ("backstores:\n  a: {store: \"ram:1M\"}\n b: {store: \"ram:1M\"}", 5, "begin the lines of one mapping in the same column"),
+                ("backstores:\n  a:\n    store: \"ram:1M\"\n   read-only: yes", 6, "begin the lines of one mapping in the same column"),
+                ("backstores: {a: {store: \"ram:1M\"}", 4, "a comma is missing there, or the bracket that ends"),
+                ("portals: {p: {listen: \"127.0.0.1\"}}", 3, "portals: unknown field; did you mean portal-groups?"),
+                ("portal-groups: {p: {address: \"127.0.0.1\"}}", 3, "address: unknown field; give one of tag, listen"),
+                ("backstores: {a: {store: \"ram:64Mb\"}}", 3, "64Mb: not a size; give bytes, or a number with K")):
+            with self.subTest(text=text):
+                done = run([ISERCTL, "check", self.write(text + "\n")], check=False)
+                self.assertEqual(done.returncode, 1, done.text)
+                self.assertRegex(done.text, r"(?m)^\S*iserd.yaml:%d:\d+: " % place)
+                self.assertIn(message, done.text)
+        for url, message in (("127.0.0.1:3260", "give iscsi://HOST[:PORT]/IQN/LUN, as iser ls HOST[:PORT] prints it"),
+                             ("iscsi://127.0.0.1:99999/%sa/0" % IQN, "the port must be a number up to 65535: '99999'")):
+            self.assertIn(message, run([ISER, "info", url], check=False).text)
+        disk = sparse(self.path("disk"), 1 << 20)
+        suffixes = [s["name"] for s in json.loads(run([ISERD, "schema"]).text)["suffixes"]]
+        self.assertIn("LUNs have the suffixes " + " ".join(",%s=" % s for s in suffixes), run([ISERD, "serve", disk + ",ro"], check=False).text)
+
+    def test_unknown_words_without_iserd(self):
+        for words, message in ((["lun", "ad", "x"], "lun ad: no such verb; did you mean lun add?"), (["lnu", "add", "x"], "lnu: no such noun; did you mean lun?"),
+                               (["statsu"], "statsu: unknown method; did you mean status?")):
+            done = run([ISERCTL, "-s", self.path("nowhere"), *words], check=False)
+            self.assertEqual(done.returncode, 2, done.text)
+            self.assertIn(message, done.text)
+        self.assertEqual(run([ISERCTL, "-s", self.path("nowhere"), "status"], check=False).returncode, 3)
+
     def test_relative_paths(self):
         """Those of a file begin in its directory, those of iserctl in its own working directory."""
         os.mkdir(self.path("images"))

@@ -433,9 +433,10 @@ class Listen(unittest.TestCase):
 
     def test_odd_addresses(self):
         for form in ("4262x", "127.1", "localhost", "*", "[127.0.0.1]:1",
-                     "70000", "::1:x"):
+                     "::1:x"):
             self.assertIn("not a numeric address",
                           refused("--listen", form, "ram:8M", status=2))
+        self.assertIn("its port is above 65535", refused("--listen", "70000", "ram:8M", status=2))
 
 
 class Control(unittest.TestCase):

@@ -88,12 +88,24 @@ static void add_options(struct maker *k, struct cfg_node *parent,
 	}
 }
 
+static const char *list_suffixes(char *out, size_t size)
+{
+	const struct cfg_suffix *rows;
+	size_t n, len = 0;
+
+	rows = cfg_suffixes(&n);
+	for (size_t i = 0; i < n && len < size; i++)
+		len += (size_t)snprintf(out + len, size - len,
+					" ,%s=", rows[i].row.opt.name);
+	return out;
+}
+
 /* Returns whether a file is given with a suffix that LUNs do not have, as "disk.img,ro";
  * after a message. */
 static bool has_other_suffix(const struct lun_spec *s)
 {
 	const char *comma = strrchr(s->store, ',');
-	char *file;
+	char *file, all[256];
 	bool is_there;
 
 	if (s->kind != LUN_FILE || !comma || !access(s->store, F_OK))
@@ -102,10 +114,9 @@ static bool has_other_suffix(const struct lun_spec *s)
 	is_there = file && !access(file, F_OK);
 	if (is_there)
 		say("%s: no such file, and no suffix %s: LUNs have the "
-		    "suffixes ,key= ,new-key= and ,pi=; options such as "
-		    "--read-only are for all LUNs, and a file of --config has "
-		    "them for each",
-		    s->store, comma);
+		    "suffixes%s; options such as --read-only are for all "
+		    "LUNs, and a file of --config has them for each",
+		    s->store, comma, list_suffixes(all, sizeof(all)));
 	free(file);
 	return is_there;
 }

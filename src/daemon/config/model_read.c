@@ -356,14 +356,28 @@ static bool lacks_blank(const struct target_noun *t, const char *text)
 	return false;
 }
 
+/* Writes the names of the fields of a noun, if it has few. */
+static void list_fields(const struct cfg_noun *noun, char *out, size_t size)
+{
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (unsigned i = 0; noun->nfields <= 12 && i < noun->nfields; i++)
+		len += (size_t)snprintf(out + len, size - len, "%s%s",
+					i ? ", " : "",
+					cfg_field_name(&noun->fields[i]));
+}
+
 static void complain_unknown(struct reader *r, struct target_noun *t,
 			     const struct cfg_item *item)
 {
 	struct nearest n;
+	char fields[256];
 
 	nearest_begin(&n, item->key);
 	for (unsigned i = 0; i < t->row->nfields; i++)
 		nearest_try(&n, cfg_field_name(&t->row->fields[i]));
+	list_fields(t->row, fields, sizeof(fields));
 	if (lacks_blank(t, item->key))
 		complain(r, t, item->at, "%.200s: give a blank after the colon",
 			 item->key);
@@ -371,6 +385,9 @@ static void complain_unknown(struct reader *r, struct target_noun *t,
 		complain(r, t, item->at,
 			 "%.64s: unknown field; did you mean %s?", item->key,
 			 n.best);
+	else if (*fields)
+		complain(r, t, item->at, "%.64s: unknown field; give one of %s",
+			 item->key, fields);
 	else
 		complain(r, t, item->at,
 			 "%.64s: unknown field; iserd.yaml(5) lists the "

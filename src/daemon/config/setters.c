@@ -51,6 +51,8 @@ static enum opt_end read_address(struct net_addr *a, const char *arg,
 	if (err == -EDOM)
 		return refuse_value(why, "an IPv6 address, or one with a port; "
 					 "give [V6]:PORT, or [V6] alone");
+	if (err == -ERANGE)
+		return refuse_value(why, "its port is above 65535%s", forms);
 	return err ? refuse_value(why,
 				  "not a numeric address%s (names of "
 				  "hosts and interfaces are not looked up)",

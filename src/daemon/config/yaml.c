@@ -285,6 +285,12 @@ static const char *advice(const struct reader *r, const yaml_parser_t *p)
 
 	if (c == '\t')
 		return "; indent by blanks, not by tabs";
+	if (p->problem && strstr(p->problem, "expected ',' or"))
+		return "; a comma is missing there, or the bracket that ends "
+		       "the list or mapping";
+	if (p->problem && strstr(p->problem, "did not find expected key"))
+		return "; begin the lines of one mapping in the same column, "
+		       "those inside of it further to the right";
 	if (c == ':' && p->context && strstr(p->context, "flow node"))
 		return "; put an IPv6 address in quotes: \"[::1]:3260\"";
 	if (p->context && strstr(p->context, "alias"))

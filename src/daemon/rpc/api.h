@@ -81,4 +81,10 @@ const struct rpc_method *rpc_method_of(const char *name);
  * does not fit. */
 void rpc_usage(const struct rpc_method *m, char *out, size_t size);
 
+#define RPC_UNKNOWN 400 /* bytes */
+
+/* rpc_unknown returns whether iserd of this version has no method of this name, or no
+ * NOUN.VERB; then out says what is near to it. */
+bool rpc_unknown(const char *method, char out[RPC_UNKNOWN]);
+
 #endif

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "daemon/metrics/numbers.h"
 #include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/internal.h"
@@ -145,57 +144,12 @@ static void add_verbs(json_t *all)
 		}
 }
 
-/* Returns what to do instead of a word that administrators know from other programs. */
-static const char *advice_for(const char *word)
-{
-	static const char *const words[][2] = {
-		{ "list", "did you mean tree?" },
-		{ "ls", "did you mean tree?" },
-		{ "show", "did you mean tree?" },
-		{ "info", "did you mean status?" },
-		{ "help", "did you mean methods?" },
-		{ "reload", "did you mean apply?" },
-		{ "update", "did you mean apply?" },
-		{ "stop", "did you mean shutdown?" },
-		{ "disks", "did you mean luns?" },
-		{ "units", "did you mean luns?" },
-		{ "metrics", "did you mean stats?" },
-		{ "users", "did you mean auth list?" },
-		{ "restart", "restart the service, or replace this iserd by "
-			     "iserd --takeover" },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (!strcmp(words[i][0], word))
-			return words[i][1];
-	return NULL;
-}
-
-/* Responds to a method that iserd does not have, with the nearest one. */
+/* Responds to a method that iserd does not have. */
 static void refuse_method(const struct request *r, const char *name)
 {
-	const char *advice = advice_for(name);
-	const struct rpc_method *m;
-	const struct rpc_noun *nouns;
-	struct nearest near;
-	char why[300], meant[64];
-	size_t n;
+	char why[RPC_UNKNOWN];
 
-	nearest_begin(&near, name);
-	m = rpc_methods(&n);
-	for (size_t i = 0; i < n; i++)
-		nearest_try(&near, m[i].name);
-	nouns = rpc_nouns(&n);
-	for (size_t i = 0; i < n; i++)
-		nearest_try(&near, nouns[i].name);
-	if (!advice && near.best) {
-		/* a noun needs a verb */
-		snprintf(meant, sizeof(meant), "did you mean %.32s%s?",
-			 near.best, rpc_method_of(near.best) ? "" : " list");
-		advice = meant;
-	}
-	snprintf(why, sizeof(why), "%.100s: unknown method; %s", name,
-		 advice ? advice : "\"methods\" lists them");
+	(void)rpc_unknown(name, why);
 	client_error(r->client, r->id, RPC_NO_METHOD, why);
 }
 

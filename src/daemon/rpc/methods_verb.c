@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "daemon/config/edit.h"
 #include "daemon/rpc/internal.h"
 
@@ -40,67 +39,17 @@ static bool fail(const struct request *r, enum rpc_error code, const char *fmt,
 	return false;
 }
 
-/* Adds a word to a list with commas. */
-static void add_word(char *out, size_t size, const char *word)
-{
-	size_t len = strlen(out);
-
-	snprintf(out + len, size - len, "%s%s", len ? ", " : "", word);
-}
-
-static bool fail_noun(const struct request *r, const char *noun)
-{
-	struct nearest near;
-	const struct rpc_noun *all;
-	char words[200] = "";
-	size_t n;
-
-	all = rpc_nouns(&n);
-	nearest_begin(&near, noun);
-	for (size_t i = 0; i < n; i++) {
-		nearest_try(&near, all[i].name);
-		add_word(words, sizeof(words), all[i].name);
-	}
-	if (near.best)
-		return fail(r, RPC_NO_METHOD,
-			    "%.64s: no such noun; did you mean %s?", noun,
-			    near.best);
-	return fail(r, RPC_NO_METHOD, "%.64s: no such noun; give one of %s",
-		    noun, words);
-}
-
-static bool fail_verb(const struct request *r, const struct rpc_noun *noun,
-		      const char *verb)
-{
-	struct nearest near;
-	char words[200] = "";
-
-	nearest_begin(&near, verb);
-	for (unsigned i = 0; i < RPC_VERBS && noun->verbs[i]; i++) {
-		nearest_try(&near, noun->verbs[i]);
-		add_word(words, sizeof(words), noun->verbs[i]);
-	}
-	if (near.best)
-		return fail(r, RPC_NO_METHOD,
-			    "%s %.64s: no such verb; did you mean %s %s?",
-			    noun->name, verb, noun->name, near.best);
-	return fail(r, RPC_NO_METHOD, "%s %.64s: no such verb; give one of %s",
-		    noun->name, verb, words);
-}
-
 /* Finds noun and verb in "NOUN.VERB". False after a response. */
 static bool take_method(struct call *k, const char *method)
 {
 	const char *dot = strchr(method, '.');
-	char noun[32];
+	char noun[32], why[RPC_UNKNOWN];
 
+	if (rpc_unknown(method, why))
+		return fail(k->r, RPC_NO_METHOD, "%s", why);
 	snprintf(noun, sizeof(noun), "%.*s", (int)(dot - method), method);
 	k->noun = rpc_noun_of(noun);
-	if (!k->noun || (size_t)(dot - method) >= sizeof(noun))
-		return fail_noun(k->r, noun);
 	k->verb = rpc_verb_of(dot + 1);
-	if (!k->verb || !rpc_noun_has(k->noun, k->verb->name))
-		return fail_verb(k->r, k->noun, dot + 1);
 	return true;
 }
 

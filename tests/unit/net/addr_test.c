@@ -41,9 +41,8 @@ static void test_addr_parse_refuses(void **state)
 		"",
 		"localhost",
 		"127.0.0.1:",
-		"127.0.0.1:65536",
-		"127.0.0.1:99999999999999999999",
 		"127.0.0.1:12a",
+		"127.0.0.1:99999a",
 		"127.0.0.1:-1",
 		"127.0.0.1: 1",
 		"256.0.0.1",
@@ -64,6 +63,11 @@ static void test_addr_parse_refuses(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		assert_int_equal(net_addr_parse(&a, cases[i], 3260), -EINVAL);
+	assert_int_equal(net_addr_parse(&a, "127.0.0.1:65536", 0), -ERANGE);
+	assert_int_equal(net_addr_parse(&a, "[::1]:99999999999999999999", 0),
+			 -ERANGE);
+	assert_int_equal(net_addr_parse_listen(&a, "65536", 0), -ERANGE);
+	assert_int_equal(net_addr_parse_listen(&a, ":65536", 0), -ERANGE);
 }
 
 static void test_addr_parse_listen(void **state)
@@ -88,9 +92,9 @@ static void test_addr_parse_listen(void **state)
 		{ "10.1.2.3", "10.1.2.3:3260", false },
 		{ "[::ffff:10.0.0.1]:1", "[::ffff:10.0.0.1]:1", false },
 	};
-	static const char *const bad[] = { "",	   ":",	    "65536", ":65536",
-					   ":x",   "::1:x", "4262x", "127.1",
-					   "host", "*",	    ":1:" };
+	static const char *const bad[] = { "",	    ":",     ":x",
+					   "::1:x", "4262x", "127.1",
+					   "host",  "*",     ":1:" };
 	/* each is an address, and another one with a port */
 	static const char *const unclear[] = { "::1:3260", "fe80::1:2:80",
 					       "2001:db8::1:3260" };
