@@ -449,15 +449,17 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 	if (!strcmp(key, "initiator"))
 		return take_value(p, u->initiator, sizeof(u->initiator), v);
 	if (!strcmp(key, "timeout"))
-		return take_number(p, v, 86400, &u->timeout, "timeout");
+		return take_number(p, v, 86400, &u->timeout,
+				   "timeout, 0 to 86400");
 	if (!strcmp(key, "depth"))
-		return take_number(p, v, 4096, &u->depth, "depth");
+		return take_number(p, v, 4096, &u->depth, "depth, 0 to 4096");
 	if (!strcmp(key, "reconnect"))
-		return take_number(p, v, 1000, &u->reconnect, "reconnect");
+		return take_number(p, v, 1000, &u->reconnect,
+				   "reconnect, 0 to 1000");
 	if (!strcmp(key, "retry"))
-		return take_number(p, v, 86400, &u->retry, "retry");
+		return take_number(p, v, 86400, &u->retry, "retry, 0 to 86400");
 	if (!strcmp(key, "priority"))
-		return take_number(p, v, 15, &u->priority, "priority");
+		return take_number(p, v, 15, &u->priority, "priority, 0 to 15");
 	if (!strcmp(key, "connections"))
 		return take_connections(p, v);
 	if (!strcmp(key, "error_recovery_level"))
@@ -641,8 +643,9 @@ static int take_path(const struct parse *p, const char *path, const char *end,
 		return discovery
 			       ? 0
 			       : fail_parse(
-					 p, "the URL names no target",
-					 "expected iscsi://HOST[:PORT]/IQN/LUN");
+					 p,
+					 "the URL names no target; a URL has the form",
+					 "iscsi://HOST[:PORT]/IQN/LUN");
 	path++;
 	slash = memchr(path, '/', (size_t)(end - path));
 	err = take_text(p, u->target, sizeof(u->target), path,
@@ -658,11 +661,13 @@ static int take_path(const struct parse *p, const char *path, const char *end,
 		return discovery
 			       ? 0
 			       : fail_parse(
-					 p, "the URL names no LUN",
-					 "expected iscsi://HOST[:PORT]/IQN/LUN");
+					 p,
+					 "the URL names no LUN; a URL has the form",
+					 "iscsi://HOST[:PORT]/IQN/LUN");
 	err = take_text(p, lun, sizeof(lun), slash + 1, end, "LUN");
 	if (!err)
-		err = take_number(p, lun, 16383, &n, "LUN");
+		err = take_number(p, lun, 16383, &n,
+				  "the LUN must be a number up to 16383");
 	if (!err)
 		u->lun = (int)n;
 	return err;

@@ -118,6 +118,28 @@ static void test_url_defaults(void **state)
 	assert_string_equal(u.target, "t");
 }
 
+static void test_url_reasons_say_what_helps(void **state)
+{
+	static const struct {
+		const char *url, *why;
+	} rows[] = {
+		{ "iscsi://h/iqn.x:y/abc",
+		  "the LUN must be a number up to 16383: 'abc'" },
+		{ "iscsi://h:x/iqn.x:y/0",
+		  "the port must be a number up to 65535: 'x'" },
+		{ "iscsi://h/", "the URL names no target; a URL has the form: "
+				"'iscsi://HOST[:PORT]/IQN/LUN'" },
+		{ "iscsi://h/iqn.x:y/0?depth=many",
+		  "depth, 0 to 4096: 'many'" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(parse(rows[i].url, false), ISER_E_INVALID);
+		assert_string_equal(why, rows[i].why);
+	}
+}
+
 static void test_url_bad_ones_say_why(void **state)
 {
 	static const char *const bad[] = {
@@ -449,6 +471,7 @@ int main(void)
 		cmocka_unit_test(test_reported_address_gets_zone_rfc4007_11_2),
 		cmocka_unit_test(test_url_data_keys),
 		cmocka_unit_test(test_url_defaults),
+		cmocka_unit_test(test_url_reasons_say_what_helps),
 		cmocka_unit_test(test_url_bad_ones_say_why),
 		cmocka_unit_test(test_url_environment_as_libiscsi),
 		cmocka_unit_test(test_url_environment_that_does_not_fit),
