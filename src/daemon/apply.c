@@ -499,6 +499,7 @@ bool apply_model(struct daemon *d, struct cfg_model *m, struct cfg_errors *e,
 	c->nold = d->nunits;
 	if (open_units(c) && open_portals(c) && list_leaving(c))
 		dir = directory_new(d, m, c->units, c->portals, e);
+	units_opened(d);
 	if (dir)
 		err = tgt_apply(d->target, dir, &events);
 	if (err) {

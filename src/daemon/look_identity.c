@@ -71,32 +71,85 @@ static void ignore(void *arg, const char *text)
 	(void)text;
 }
 
-const char *identity_look_owner(void *look_at, const uint8_t uuid[16])
+/* ---- the owners of identities ---- */
+
+struct owner {
+	uint8_t uuid[16];
+	unsigned index; /* of the backstore */
+};
+
+struct identity_owners {
+	unsigned n;
+	struct owner v[];
+};
+
+static int compare_owners(const void *a, const void *b)
 {
-	const struct look_at *from = look_at;
-	struct look_at at = *from;
-	struct say_tap tap = { .take = ignore, .is_only = true };
+	const struct owner *x = a, *y = b;
+
+	return memcmp(x->uuid, y->uuid, 16);
+}
+
+static void list_owners(struct look_at at, struct identity_owners *o)
+{
 	struct identity id;
-	struct say_hold why;
-	const char *name = NULL;
 
-	say_tap(&tap);
-	say_hold(&why);
-	for (at.index = 0; at.index < at.m->backstores.n && !name; at.index++) {
-		const struct cfg_backstore *b = &at.m->backstores.v[at.index];
-		const uint8_t *has = given(b);
+	for (at.index = 0; at.index < at.m->backstores.n; at.index++) {
+		const uint8_t *has = given(&at.m->backstores.v[at.index]);
 
-		if (at.index == from->index)
-			continue;
 		if (!has && find_identity(&at, NULL, &id))
 			has = id.uuid;
-		if (has && !memcmp(has, uuid, 16))
-			name = b->head.name;
+		if (!has)
+			continue;
+		memcpy(o->v[o->n].uuid, has, 16);
+		o->v[o->n++].index = at.index;
 	}
+	qsort(o->v, o->n, sizeof(o->v[0]), compare_owners);
+}
+
+/* Once for all backstores, which may be thousands. NULL: no memory. */
+static const struct identity_owners *owners_of(const struct look_at *at)
+{
+	struct say_tap tap = { .take = ignore, .is_only = true };
+	struct say_hold why;
+
+	if (*at->owners)
+		return *at->owners;
+	*at->owners =
+		calloc(1, sizeof(**at->owners) +
+				  at->m->backstores.n * sizeof(struct owner));
+	if (!*at->owners)
+		return NULL;
+	say_tap(&tap);
+	say_hold(&why);
+	list_owners(*at, *at->owners);
 	say_release(&why, false);
 	say_untap(&tap);
-	return name;
+	return *at->owners;
 }
+
+const char *identity_look_owner(void *look_at, const uint8_t uuid[16])
+{
+	const struct look_at *at = look_at;
+	const struct identity_owners *o = owners_of(at);
+	struct owner key;
+	const struct owner *found;
+
+	memcpy(key.uuid, uuid, 16);
+	found = o ? bsearch(&key, o->v, o->n, sizeof(key), compare_owners)
+		  : NULL;
+	if (!found || found->index == at->index)
+		return NULL;
+	return at->m->backstores.v[found->index].head.name;
+}
+
+void identity_owners_end(struct identity_owners **owners)
+{
+	free(*owners);
+	*owners = NULL;
+}
+
+/* ---- all of a configuration ---- */
 
 /* A warning, at a place. */
 struct warning {
@@ -115,7 +168,8 @@ void identity_look(const struct cfg_model *m, struct identities *all,
 		   const bool *is_new, struct cfg_errors *errors,
 		   struct cfg_errors *warnings)
 {
-	struct look_at at = { .m = m, .all = all };
+	struct identity_owners *owners = NULL;
+	struct look_at at = { .m = m, .all = all, .owners = &owners };
 
 	for (; at.index < m->backstores.n; at.index++) {
 		const struct cfg_backstore *b = &m->backstores.v[at.index];
@@ -135,6 +189,7 @@ void identity_look(const struct cfg_model *m, struct identities *all,
 			cfg_error(errors, w.at, "backstore %.80s: %s",
 				  b->head.name, why.text);
 	}
+	identity_owners_end(&owners);
 }
 
 void identity_look_state(const struct cfg_model *m, struct cfg_errors *errors,

@@ -10,16 +10,23 @@
 
 struct identities;
 
+struct identity_owners;
+
 /* A backstore of a configuration: the arg of identity_look_owner. */
 struct look_at {
 	const struct cfg_model *m;
 	struct identities *all;
 	unsigned index;
+	/* what the backstores of m have, from the first call of identity_look_owner on; NULL
+	 * before */
+	struct identity_owners **owners;
 };
 
 /* identity_look_owner is identity_query.owner: the name of another backstore of the
  * configuration, borrowed, whose field or store has the identity. */
 const char *identity_look_owner(void *look_at, const uint8_t uuid[16]);
+/* identity_owners_end frees *owners, which becomes NULL. */
+void identity_owners_end(struct identity_owners **owners);
 /* identity_look adds a warning for each backstore of m, of those that is_new has (NULL:
  * all), that would get another identity than it had, as unit_open prints it, and an error for
  * each whose identity would refuse it. `all` is not changed. On worker 0. */

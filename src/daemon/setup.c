@@ -152,6 +152,7 @@ static bool open_units(struct daemon *d)
 
 	for (unsigned i = 0; good && i < d->model->backstores.n; i++)
 		good = unit_open(d, d->model, i, (uint16_t)i, e);
+	units_opened(d);
 	if (good)
 		unit_names_check(d->model, d->units, e);
 	good = good && !e->n;

@@ -88,7 +88,7 @@ static bool make_lookup(struct daemon *d)
 {
 	if (d->stores.lookup)
 		return true;
-	d->stores.lookup = malloc(sizeof(*d->stores.lookup));
+	d->stores.lookup = calloc(1, sizeof(*d->stores.lookup));
 	for (unsigned i = 0; d->stores.lookup && i < UNITS_BUCKETS; i++) {
 		list_init(&d->stores.lookup->files[i]);
 		list_init(&d->stores.lookup->uuids[i]);
@@ -211,7 +211,8 @@ static bool identify(struct making *k, int fd, uint8_t uuid[16])
 	const struct handover *h = k->d->inherited;
 	uint8_t key[16];
 	struct look_at at = { k->m, k->d->stores.identities,
-			      (unsigned)(k->b - k->m->backstores.v) };
+			      (unsigned)(k->b - k->m->backstores.v),
+			      &k->d->stores.lookup->owners };
 	struct identity_query q = {
 		.spec = k->u->spec,
 		.backstore = k->u->name,
@@ -493,6 +494,12 @@ struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
 		cfg_error(e, h->node ? h->node->at : (struct cfg_place){ 0 },
 			  "backstore %.80s: %s", h->name, why.text);
 	return u;
+}
+
+void units_opened(struct daemon *d)
+{
+	if (d->stores.lookup)
+		identity_owners_end(&d->stores.lookup->owners);
 }
 
 const char *unit_reopened(const struct unit *u, struct bs *b)

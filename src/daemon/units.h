@@ -12,6 +12,7 @@
 #include "device/device.h"
 
 struct daemon;
+struct identity_owners;
 struct member;
 
 #define UNITS_BUCKETS 1024u
@@ -19,6 +20,8 @@ struct member;
 /* The units by the hash of their files and of the identities of their backstores. */
 struct units_lookup {
 	struct list files[UNITS_BUCKETS], uuids[UNITS_BUCKETS];
+	/* look_identity.h: while the backstores of a configuration are opened */
+	struct identity_owners *owners;
 };
 
 struct unit {
@@ -53,6 +56,8 @@ struct unit {
 struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
 		       unsigned backstore, uint16_t number,
 		       struct cfg_errors *e);
+/* units_opened is called after the last unit_open of a configuration. */
+void units_opened(struct daemon *d);
 /* unit_key makes the key of the identity of the unit in a handover, of the name of the
  * backstore, the text of the store and the file. */
 void unit_key(const struct unit *u, uint8_t key[16]);

@@ -446,6 +446,11 @@ class Kept(Folder):
                 self.assertIn("of the old one; backstore %s has that identity" % name, d.messages())
                 self.assertNotIn("keeps the old one", d.messages())
             os.remove(copy)
+        copies = [self.path("copy%d" % i) for i in range(3)]
+        for path in copies:
+            run(["cp", "-a", disk, path])
+        with Daemon(*copies, disk) as d:
+            self.assertEqual(d.messages().count("of the old one; backstore lun3 has that identity"), 3)
         run(["cp", "-a", disk, copy])
         self.served(copy, warning="keeps the old one")
         run(["cp", "-a", disk, copy])
