@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "backstore/uring/bs_file.h"
+#include "base/opt.h"
+#include "daemon/luns/memory.h"
 #include "daemon/luns/private.h"
 #include "net/net.h"
 
@@ -132,6 +134,16 @@ static void look_key(const struct look *l, const struct cfg_backstore *b)
 			 private_complaint(&st));
 }
 
+static void look_memory(const struct look *l, const struct cfg_backstore *b,
+			const char *text)
+{
+	uint64_t size;
+	char why[128];
+
+	if (opt_size(text, &size) && !lun_memory_fits(size, why, sizeof(why)))
+		complain(l->errors, &b->head, NULL, b->store, why);
+}
+
 static void look_backstore(const struct look *l, const struct cfg_backstore *b)
 {
 	const char *path;
@@ -139,6 +151,8 @@ static void look_backstore(const struct look *l, const struct cfg_backstore *b)
 
 	if ((kind == LUN_FILE || kind == LUN_CD || kind == LUN_SCSI) && *path)
 		look_store(l, b, kind, path);
+	else if (kind == LUN_RAM)
+		look_memory(l, b, path);
 	look_key(l, b);
 	look_folder(l, &b->head, "pi", b->pi);
 }

@@ -335,6 +335,7 @@ class Files(Config):
                             ("backstores: {d: {store: \"scsi:disk\"}}", "/disk: not a device; give /dev/sgN"),
                             ("backstores: {d: {store: disk, key: open-key}}", "open-key: others may read or change it; use chmod 600"),
                             ("backstores: {d: {store: disk, new-key: open-key}}", "open-key: already exists; new-key= never replaces"),
+                            ("backstores: {d: {store: \"ram:8000T\"}}", "larger than the memory of this machine"),
                             ("backstores: {a: {store: disk}, b: {store: ./disk}}", "already backstore a"),
                             ("portal-groups: {q: {listen: 198.51.100.1}}", "this machine has no such address")):
             with self.subTest(text=text):

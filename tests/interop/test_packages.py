@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ISER, ISERCTL, ISERD, main, run
+from harness import ISER, ISERCTL, ISERD, main, run, sparse
 
 try:
     import yaml
@@ -71,7 +71,7 @@ class Examples(unittest.TestCase):
     def check(self, text):
         """Checks a configuration where the directory of the images is another one, which has the image."""
         with tempfile.TemporaryDirectory() as d:
-            open(os.path.join(d, "disk.img"), "w").close()
+            sparse(os.path.join(d, "disk.img"), 1 << 20)
             path = os.path.join(d, "iserd.yaml")
             with open(path, "w") as f:
                 f.write(text.replace("/var/lib/iserd", d))

@@ -362,7 +362,8 @@ static void list_fields(const struct cfg_noun *noun, char *out, size_t size)
 	size_t len = 0;
 
 	out[0] = '\0';
-	for (unsigned i = 0; noun->nfields <= 12 && i < noun->nfields; i++)
+	for (unsigned i = 0;
+	     noun->nfields <= 12 && i < noun->nfields && len < size; i++)
 		len += (size_t)snprintf(out + len, size - len, "%s%s",
 					i ? ", " : "",
 					cfg_field_name(&noun->fields[i]));

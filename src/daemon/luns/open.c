@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "backstore/uring/bs_file.h"
@@ -19,6 +18,7 @@
 #include "base/opt.h"
 #include "daemon/luns/encrypt.h"
 #include "daemon/luns/image.h"
+#include "daemon/luns/memory.h"
 #include "daemon/luns/module.h"
 #include "daemon/say.h"
 #include "device/sg/sg.h"
@@ -126,21 +126,6 @@ out_free:
 	return NULL;
 }
 
-static bool fits_memory(const char *spec, uint64_t size)
-{
-	struct sysinfo si;
-	uint64_t total;
-
-	if (sysinfo(&si))
-		return true;
-	total = ((uint64_t)si.totalram + si.totalswap) * si.mem_unit;
-	if (size <= total)
-		return true;
-	say("%s: larger than the memory of this machine (%llu MiB); give a smaller size",
-	    spec, (unsigned long long)(total >> 20));
-	return false;
-}
-
 /* Opens m->fd, or new memory if that is -1, and sets m->fd. */
 static struct bs *ram_open(const char *spec, struct lun_memory *m,
 			   uint32_t block, bool sendfile)
@@ -149,9 +134,12 @@ static struct bs *ram_open(const char *spec, struct lun_memory *m,
 	uint64_t size = m->size;
 	struct ram *r;
 	struct bs *b;
+	char why[128];
 
-	if (m->fd < 0 && !fits_memory(spec, size))
+	if (m->fd < 0 && !lun_memory_fits(size, why, sizeof(why))) {
+		say("%s: %s", spec, why);
 		return NULL;
+	}
 	r = ram_map(spec, m->fd, size, sendfile);
 	if (!r)
 		return NULL;
