@@ -317,6 +317,26 @@ done""")
         self.assertEqual(identities[2], identities[3])
 
     @need("unshare", "meson", "systemd-sysusers", "systemd-tmpfiles", "runuser", "pgrep")
+    def test_takeover_while_systemd_is_slow(self):
+        """The old process has ended, and its parent has not noticed yet."""
+        status, text = self.run_in_copy(r"""
+mkdir -p /run/iserd
+printf 'version: 1\ndaemon: {control: /run/iserd/control}\nbackstores: {d: {store: "ram:1M"}}\n' > /etc/iserd/iserd.yaml
+python3 -c 'import subprocess, time; p = subprocess.Popen(["iserd", "--config", "/etc/iserd/iserd.yaml"]); time.sleep(600)' &
+for i in $(seq 300); do
+	iserctl status > /dev/null 2>&1 && break
+	sleep 0.1
+done
+old=$(pgrep -x iserd)
+/usr/lib/openiser/takeover
+test -e /proc/$old
+echo nonsense > /etc/iserd/iserd.yaml
+! /usr/lib/openiser/takeover""")
+        self.assertEqual(status, 0, text)
+        self.assertIn("took over from", text)
+        self.assertIn("goes on, with the program of before", text)
+
+    @need("unshare", "meson", "systemd-sysusers", "systemd-tmpfiles", "runuser", "pgrep")
     def test_images_elsewhere_need_a_drop_in(self):
         """The message names what is missing."""
         status, text = self.run_in_copy(r"""
