@@ -8,8 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "daemon/service.h"
 
 #define TAKEOVER "--takeover"
+#define STACK	 (256u << 10) /* of the next process until exec */
 
 /* A list of strings that ends with NULL. */
 struct strings {
@@ -106,27 +108,46 @@ static bool make_environment(const struct daemon *d, struct strings *s)
 	return good && (!s->text || add_string(s, s->text));
 }
 
-/* Signals are as for a program that a shell starts: this process blocks or ignores
- * some. */
+/* What start_next needs; err: why the program was not started. */
+struct start {
+	const struct strings *args, *env;
+	int err;
+};
+
+/* The next process, until exec: it shares the memory of this one, which waits. Signals are
+ * as for a program that a shell starts: this process blocks or ignores some. */
+static int start_next(void *arg)
+{
+	struct start *s = arg;
+	sigset_t none;
+
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execvpe(s->args->v[0], s->args->v, s->env->v);
+	s->err = errno;
+	_exit(EXIT_ERROR);
+}
+
+/* The next process is a child of the parent of this one. systemd supervises such a main
+ * process; it would not wait for the end of any other one, and kill it at once. */
 static int spawn(pid_t *pid, const struct strings *args,
 		 const struct strings *env)
 {
-	posix_spawnattr_t a;
-	sigset_t none, all;
-	int err = posix_spawnattr_init(&a);
+	struct start s = { .args = args, .env = env };
+	char *stack = malloc(STACK);
+	sigset_t all, old;
+	int err;
 
-	if (err)
-		return err;
-	sigemptyset(&none);
-	sigemptyset(&all);
-	sigaddset(&all, SIGPIPE);
-	sigaddset(&all, SIGCHLD);
-	posix_spawnattr_setsigmask(&a, &none);
-	posix_spawnattr_setsigdefault(&a, &all);
-	posix_spawnattr_setflags(&a, POSIX_SPAWN_SETSIGMASK |
-					     POSIX_SPAWN_SETSIGDEF);
-	err = posix_spawnp(pid, args->v[0], NULL, &a, args->v, env->v);
-	posix_spawnattr_destroy(&a);
+	if (!stack)
+		return ENOMEM;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	*pid = clone(start_next, stack + STACK,
+		     CLONE_VM | CLONE_VFORK | CLONE_PARENT | SIGCHLD, &s);
+	err = *pid < 0 ? errno : s.err;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	free(stack);
 	return err;
 }
 
@@ -136,6 +157,9 @@ static const char *complaint(const struct daemon *d)
 		return "iserd is ending";
 	if (!d->options.control)
 		return "there is no control socket; give --control";
+	if (getpid() == 1)
+		return "this is process 1, and all processes of its container "
+		       "end with it; start another container";
 	if (d->options.user && geteuid() != 0)
 		return "iserd gave up root (--user), which the next one needs; "
 		       "start it with " TAKEOVER;
@@ -146,14 +170,13 @@ void successor_start(struct daemon *d)
 {
 	struct strings args = { 0 }, env = { 0 };
 	const char *why = complaint(d);
-	pid_t pid;
+	pid_t pid = 0;
 	int err;
 
 	if (why) {
 		say("SIGUSR2: %s", why);
 		return;
 	}
-	signal(SIGCHLD, SIG_IGN); /* no zombie if it ends before this process */
 	if (!make_arguments(&args) || !make_environment(d, &env))
 		err = errno;
 	else

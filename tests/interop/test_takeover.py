@@ -285,6 +285,9 @@ class Takeover(Folder):
             until(lambda: self.pid_of_control() not in (0, pids[-1]), "another iserd has the control socket")
             pids.append(self.pid_of_control())
             self.addCleanup(self.end, pids[-1])
+            # systemd waits for the end of its own children only
+            with open("/proc/%d/stat" % pids[-1]) as f:
+                self.assertEqual(int(f.read().rsplit(")", 1)[1].split()[1]), os.getpid())
             self.assertIn(sha256(image), run([ISER, "hash", d.url]).text)
         self.assertEqual(d.proc.wait(patience(10)), 0)
         with open("/proc/%d/cmdline" % pids[-1], "rb") as f:
