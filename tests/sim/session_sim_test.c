@@ -511,7 +511,7 @@ static void reset_after_every_byte(enum sim_way way)
 	for (unsigned end = 0; end < 2; end++)
 		for (uint64_t cut = 0; cut < whole[end]; cut++) {
 			/* inside payload all places are equivalent */
-			if (cut > 1500 && cut % 13)
+			if (cut > 1500 && cut % 61)
 				continue;
 			if (sim_leaves_out(cut + way))
 				continue;
