@@ -855,14 +855,14 @@ class Random(Config):
 
     @need("fio")
     def test_random_changes(self):
-        count = int(os.environ.get("CONFIG_CHANGES", "200"))
         self.made = 0
         chance = random.Random(int(os.environ.get("CONFIG_SEED", "1")))
         self.disk, self.alice = sparse(self.path("disk"), 64 << 20), self.secret("alice", ALICE)
         self.port = quiet_port()
         self.listen = "127.0.0.1:%d" % self.port
         text = self.choose(chance)
-        self.start(text, 1)
+        d = self.start(text, 1)
+        count = int(os.environ.get("CONFIG_CHANGES", "60" if d.sanitized() else "200"))
         url = "iscsi://%s/%sfio/0" % (self.listen, IQN)
         loads = []
         for n, way in enumerate(WAYS):

@@ -43,7 +43,7 @@ class Start(unittest.TestCase):
         self.assertIn("usage: iserd serve", run([ISERD, "--help"]).text)
         self.assertRegex(run([ISERD, "--version"]).text, r"^iserd \d+\.")
         rules = run([ISERD, "serve", "--compat", "help"]).text.splitlines()
-        self.assertEqual(len(rules), 6)
+        self.assertEqual(len(rules), 7)
         self.assertRegex(rules[0], "^CM_HEADER +four bytes")
 
 
