@@ -167,7 +167,7 @@ class Continued(Folder):
             self.assertEqual(caught.exception.code, openiser.ErrorCode.CLOSED)
             self.assertFalse(pending.done)
             meanwhile()
-            path.closed = path.closes = False
+            path.closed = False
             await disk._driver.wait(pending)
             # the session is as before
             await disk.pwrite(data[::-1], 0)
@@ -191,6 +191,7 @@ class Continued(Folder):
             daemons = [Daemon(*LEVEL, "--listen", listen, disk)]
 
             def restart():
+                path.aborted.set()  # no ABORT TASK will come
                 daemons.pop().kill()
                 daemons.append(Daemon(*LEVEL, "--listen", listen, disk))
             with CutsAtRequest(daemons[0], rdma, "after", closes=True) as path:
