@@ -23,8 +23,9 @@
 
 struct look {
 	const struct cfg_model *m;
-	/* denied: what the configured user may not do: files are opened before */
-	struct cfg_errors *errors, *denied;
+	/* later: what can be there at the start although it is not now, and what
+	 * the configured user may not do: files are opened before */
+	struct cfg_errors *errors, *later;
 	const bool *is_new; /* backstores; NULL: all are */
 	const char *user;   /* that denials are of; NULL: this one */
 };
@@ -37,6 +38,12 @@ static struct cfg_place place_of(const struct cfg_node *noun, const char *field)
 	const struct cfg_item *i = field ? cfg_node_find(noun, field) : NULL;
 
 	return i ? i->at : noun ? noun->at : (struct cfg_place){ 0 };
+}
+
+/* Goes behind what is missing: a check only warns of it. */
+static const char *what_then(const struct look *l)
+{
+	return l->errors == l->later ? "" : "; a start here would be refused";
 }
 
 static void complain(struct cfg_errors *e, const struct cfg_head *h,
@@ -67,14 +74,22 @@ static void folder_of(const char *path, char out[PATH_MAX])
 		strcpy(out, ".");
 }
 
+/* Whether a device node is missing, which may belong to another machine or come later. */
+static bool lacks_device(enum lun_kind kind, const char *path)
+{
+	struct stat st;
+
+	return (kind == LUN_SCSI || !strncmp(path, "/dev/", 5)) &&
+	       stat(path, &st) && errno == ENOENT;
+}
+
 /* The device of a program of SCSI commands. */
 static const char *why_no_device(const char *path)
 {
 	struct stat st;
 
 	if (stat(path, &st))
-		return errno == ENOENT ? "no such file; name an existing one"
-				       : strerror(errno);
+		return strerror(errno);
 	return S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)
 		       ? NULL
 		       : "not a device; give /dev/sgN, /dev/bsg/..., /dev/sdX "
@@ -91,10 +106,18 @@ static void look_store(const struct look *l, const struct cfg_backstore *b,
 		.read_only = true, /* look_right has the right to write */
 		.block_size = kind == LUN_CD ? 2048 : b->lun.block_size,
 	};
-	const char *no_device = kind == LUN_SCSI ? why_no_device(path) : NULL;
+	const char *no_device;
 	char why[512];
 	int err;
 
+	if (lacks_device(kind, path)) {
+		cfg_error(l->later, place_of(b->head.node, NULL),
+			  "backstore %.80s: %.300s: no such file; name an "
+			  "existing device%s",
+			  b->head.name, path, what_then(l));
+		return;
+	}
+	no_device = kind == LUN_SCSI ? why_no_device(path) : NULL;
 	if (no_device)
 		complain(l->errors, &b->head, NULL, path, no_device);
 	if (kind == LUN_SCSI)
@@ -242,7 +265,7 @@ static void look_right(const struct look *l, const struct cfg_head *h,
 	    (errno != EACCES && errno != EROFS && errno != EPERM))
 		return;
 	if (l->user)
-		cfg_error(l->denied, place_of(h->node, field),
+		cfg_error(l->later, place_of(h->node, field),
 			  "backstore %.80s: %.300s: user %.64s: %s", h->name,
 			  path, l->user, denial(errno));
 	else
@@ -254,7 +277,7 @@ static void look_secret(const struct look *l, const struct cfg_auth *g,
 {
 	if (l->user && strncmp(a->secret_file, "credential:", 11) != 0 &&
 	    faccessat(AT_FDCWD, a->secret_file, R_OK, AT_EACCESS))
-		cfg_error(l->denied, place_of(a->head.node, "secret-file"),
+		cfg_error(l->later, place_of(a->head.node, "secret-file"),
 			  "auth group %.80s: secret-file: %.300s: user %.64s: "
 			  "%s",
 			  g->head.name, a->secret_file, l->user, denial(errno));
@@ -414,11 +437,11 @@ static void look_addresses(const struct look *l, const struct cfg_model *now)
 		for (unsigned k = 0; k < p->listen.n; k++)
 			if (!has_address(now, p->listen.v[k]) &&
 			    !is_local(p->listen.v[k]))
-				cfg_error(l->errors,
+				cfg_error(l->later,
 					  place_of(p->head.node, "listen"),
-					  "portal group %.80s: %.64s: %s",
+					  "portal group %.80s: %.64s: %s%s",
 					  p->head.name, p->listen.v[k],
-					  no_address);
+					  no_address, what_then(l));
 	}
 }
 
@@ -435,7 +458,7 @@ static void look_stores(const struct look *l)
 void cfg_look(const struct cfg_model *m, struct cfg_errors *errors,
 	      struct cfg_errors *warnings)
 {
-	struct look l = { .m = m, .errors = errors, .denied = warnings };
+	struct look l = { .m = m, .errors = errors, .later = warnings };
 	const char *metrics = m->options.numbers.metrics;
 
 	look_stores(&l);
@@ -443,8 +466,9 @@ void cfg_look(const struct cfg_model *m, struct cfg_errors *errors,
 	look_socket(&l, "metrics", metrics && *metrics == '/' ? metrics : NULL);
 	look_directory(&l, "state", m->options.state);
 	if (metrics && *metrics != '/' && !is_local(metrics))
-		cfg_error(errors, place_of(daemon_node(&l), "metrics"),
-			  "daemon: metrics %.64s: %s", metrics, no_address);
+		cfg_error(warnings, place_of(daemon_node(&l), "metrics"),
+			  "daemon: metrics %.64s: %s%s", metrics, no_address,
+			  what_then(&l));
 	look_addresses(&l, NULL);
 	look_user(&l);
 }
@@ -453,7 +477,7 @@ void cfg_look_change(const struct cfg_model *now, const struct cfg_model *m,
 		     const bool *is_new, struct cfg_errors *errors)
 {
 	const struct look l = {
-		.m = m, .errors = errors, .denied = errors, .is_new = is_new
+		.m = m, .errors = errors, .later = errors, .is_new = is_new
 	};
 
 	look_stores(&l);

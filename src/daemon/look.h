@@ -8,7 +8,8 @@
 
 /*
  * cfg_look adds an error for all that iserd would not start with, and a warning for what
- * it would fail with later, as the user of --user. Needs
+ * it would fail with later, as the user of --user. An address or a device that is missing
+ * is a warning, too: it may belong to another machine or come later. Needs
  * one thread, since it becomes that user for a moment.
  */
 void cfg_look(const struct cfg_model *m, struct cfg_errors *errors,
