@@ -20,6 +20,11 @@ WE, EA, WE_RO, EA_RO, WE_AR, EA_AR = 1, 3, 5, 6, 7, 8
 GOOD, CHECK, CONFLICT = 0, 2, 0x18
 
 
+def other(byte):
+    """Another octet than this: a damaged one."""
+    return bytes([byte ^ 0x55])
+
+
 class Initiator(Wire):
     """One of several initiators, each with its own name."""
 
@@ -150,7 +155,7 @@ class Aptpl(Restarts):
         with open(name, "rb") as f:
             good = f.read()
         for bad, why in ((good[:20], "cut off"), (b"", "cut off"),
-                         (good[:-1] + b"\xff", "checksum"),
+                         (good[:-1] + other(good[-1]), "checksum"),
                          (b"x" * 100, "not valid")):
             with open(name, "wb") as f:
                 f.write(bad)

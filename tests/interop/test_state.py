@@ -10,7 +10,7 @@ import unittest
 
 from harness import Daemon, Restarts, main, refused, until
 from test_alua import Path
-from test_reserve import CHECK, GOOD
+from test_reserve import CHECK, GOOD, other
 
 NOT_READY = 2
 SWP, SP, PF = 8, 1, 0x10
@@ -143,8 +143,8 @@ class Persisted(Restarts):
         with open(name, "rb") as f:
             good = f.read()
         for bad, why in ((good[:20], "cut off"), (b"", "cut off"),
-                         (good[:-1] + b"\x55", "checksum"), (b"x" * 100, "not valid"),
-                         (good[:8] + b"\0" + good[9:], "checksum")):
+                         (good[:-1] + other(good[-1]), "checksum"), (b"x" * 100, "not valid"),
+                         (good[:8] + other(good[8]) + good[9:], "checksum")):
             with open(name, "wb") as f:
                 f.write(bad)
             text = refused(*self.args)
