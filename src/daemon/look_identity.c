@@ -111,28 +111,28 @@ static void list_owners(struct look_at at, struct identity_owners *o)
 static const struct identity_owners *owners_of(const struct look_at *at)
 {
 	struct say_tap tap = { .take = ignore, .is_only = true };
+	struct identity_owners *o = *at->owners;
 	struct say_hold why;
 
-	if (*at->owners)
-		return *at->owners;
-	*at->owners =
-		calloc(1, sizeof(**at->owners) +
-				  at->m->backstores.n * sizeof(struct owner));
-	if (!*at->owners)
+	if (o)
+		return o;
+	o = calloc(1, sizeof(*o) + at->m->backstores.n * sizeof(struct owner));
+	if (!o)
 		return NULL;
+	*at->owners = o;
 	say_tap(&tap);
 	say_hold(&why);
-	list_owners(*at, *at->owners);
+	list_owners(*at, o);
 	say_release(&why, false);
 	say_untap(&tap);
-	return *at->owners;
+	return o;
 }
 
 const char *identity_look_owner(void *look_at, const uint8_t uuid[16])
 {
 	const struct look_at *at = look_at;
 	const struct identity_owners *o = owners_of(at);
-	struct owner key;
+	struct owner key = { 0 };
 	const struct owner *found;
 
 	memcpy(key.uuid, uuid, 16);
