@@ -24,8 +24,9 @@
 #include "base/err.h"
 #include "cmocka_all.h"
 #include "sim/cluster_device.h"
+#include "sim/thin.h"
 
-#define SEEDS	      2000u
+#define SEEDS	      (2000u / SIM_THIN)
 #define MISTAKE_SEEDS 2000u
 #define PEACE_SEEDS   100u
 #define FAULTS	      (30 * XTIME_S) /* until then */

@@ -28,10 +28,11 @@
 #include "scsi/cdb.h"
 #include "sim/ledger.h"
 #include "sim/mangler.h"
+#include "sim/thin.h"
 #include "sim/transport.h"
 #include "sim/world.h"
 
-#define SEEDS	 2000u
+#define SEEDS	 (2000u / SIM_THIN)
 #define LEVELS	 3u
 #define COMMANDS 30u
 #define DEPTH	 8u

@@ -17,6 +17,7 @@
 #include "datamover/tcp/dmtcp.h"
 #include "scsi/cdb.h"
 #include "sim/liar.h"
+#include "sim/thin.h"
 #include "unit/lib/fake_message.h"
 
 #define BLOCK	512u
@@ -258,7 +259,7 @@ static unsigned number(const char *name, unsigned usual)
 static void test_commands_rfc7143_11_4_5_1(void **state)
 {
 	unsigned seed = number("LYING_SEED", 1);
-	unsigned runs = number("LYING_RUNS", 800);
+	unsigned runs = number("LYING_RUNS", 800 / SIM_THIN);
 
 	(void)state;
 	good = shorts = failures = 0;
@@ -445,7 +446,7 @@ static void ask_without_data(struct iser_session *s)
 static void test_block_helpers(void **state)
 {
 	struct iser_session *s = calloc(1, sizeof(*s));
-	unsigned rounds = number("LYING_RUNS", 800);
+	unsigned rounds = number("LYING_RUNS", 800 / SIM_THIN);
 
 	(void)state;
 	good = shorts = failures = 0;
