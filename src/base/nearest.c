@@ -2,6 +2,7 @@
 /* nearest.c: the candidate that is most like a word. */
 #include "base/nearest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -64,4 +65,11 @@ void nearest_try(struct nearest *n, const char *candidate)
 		n->distance = d;
 		n->best = candidate;
 	}
+}
+
+void nearest_list(char *out, size_t size, const char *candidate)
+{
+	size_t len = strlen(out);
+
+	snprintf(out + len, size - len, "%s%s", len ? ", " : "", candidate);
 }

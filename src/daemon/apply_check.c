@@ -84,10 +84,10 @@ static void look(const struct daemon *d, const struct cfg_model *m,
 
 	for (unsigned i = 0; is_new && i < m->backstores.n; i++)
 		is_new[i] = !units[i];
-	if (is_new)
+	if (is_new) {
 		cfg_look_change(d->model, m, is_new, e);
-	if (is_new)
 		identity_look(m, d->stores.identities, is_new, e, warnings);
+	}
 	free(is_new);
 }
 

@@ -91,12 +91,10 @@ char *cfg_field_absolute(const char *field, const char *value,
 			 const char *folder)
 {
 	const struct cfg_row *row = cfg_path_field(field);
-	char *text = NULL;
-	size_t at;
+	size_t n = row ? cfg_path_absolute(row, value, folder, NULL, 0) : 0;
+	char *text = n ? malloc(n + 1) : NULL;
 
-	if (row && cfg_path_relative(row, value, &at) &&
-	    asprintf(&text, "%.*s%s/%s", (int)at, value, folder, value + at) <
-		    0)
-		return NULL;
+	if (text)
+		cfg_path_absolute(row, value, folder, text, n + 1);
 	return text;
 }

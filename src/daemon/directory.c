@@ -28,8 +28,8 @@ struct builder {
 /* Reports an error of directory.h. */
 static bool fail(struct builder *b, const struct cfg_head *h, const char *noun)
 {
-	cfg_error(b->errors, h->node ? h->node->at : (struct cfg_place){ 0 },
-		  "%s %.230s: %s", noun, h->name, tgt_directory_why(b->dir));
+	cfg_error(b->errors, cfg_head_at(h), "%s %.230s: %s", noun, h->name,
+		  tgt_directory_why(b->dir));
 	return false;
 }
 

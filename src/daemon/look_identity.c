@@ -12,19 +12,6 @@
 #include "daemon/luns/state.h"
 #include "daemon/say.h"
 
-static struct cfg_place place_of_head(const struct cfg_head *h)
-{
-	return h->node ? h->node->at : (struct cfg_place){ 0 };
-}
-
-/* Returns the field uuid; NULL: not given. */
-static const uint8_t *given(const struct cfg_backstore *b)
-{
-	static const uint8_t none[16];
-
-	return memcmp(b->uuid, none, 16) ? b->uuid : NULL;
-}
-
 /* Without a state directory that can be read, only files show what they had. */
 static bool can_look(const struct look_at *at, enum lun_kind kind)
 {
@@ -95,7 +82,8 @@ static void list_owners(struct look_at at, struct identity_owners *o)
 	struct identity id;
 
 	for (at.index = 0; at.index < at.m->backstores.n; at.index++) {
-		const uint8_t *has = given(&at.m->backstores.v[at.index]);
+		const uint8_t *has =
+			cfg_given_uuid(&at.m->backstores.v[at.index]);
 
 		if (!has && find_identity(&at, NULL, &id))
 			has = id.uuid;
@@ -173,12 +161,12 @@ void identity_look(const struct cfg_model *m, struct identities *all,
 
 	for (; at.index < m->backstores.n; at.index++) {
 		const struct cfg_backstore *b = &m->backstores.v[at.index];
-		struct warning w = { warnings, place_of_head(&b->head) };
+		struct warning w = { warnings, cfg_head_at(&b->head) };
 		struct say_tap tap = { take_warning, &w, .is_only = true };
 		struct identity id;
 		struct say_hold why;
 
-		if (given(b) || (is_new && !is_new[at.index]))
+		if (cfg_given_uuid(b) || (is_new && !is_new[at.index]))
 			continue;
 		say_tap(&tap);
 		say_hold(&why);

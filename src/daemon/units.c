@@ -207,7 +207,6 @@ static void report_twin(const struct making *k)
  * False after a message. */
 static bool identify(struct making *k, int fd, uint8_t uuid[16])
 {
-	static const uint8_t none[16];
 	const struct handover *h = k->d->inherited;
 	uint8_t key[16];
 	struct look_at at = { k->m, k->d->stores.identities,
@@ -220,7 +219,7 @@ static bool identify(struct making *k, int fd, uint8_t uuid[16])
 		.fd = fd,
 		.read_only = k->u->lun.read_only,
 		.is_shared = k->u->lun.shared || k->u->lun.cluster,
-		.given = memcmp(k->b->uuid, none, 16) ? k->b->uuid : NULL,
+		.given = cfg_given_uuid(k->b),
 		.own = uuid,
 		.was_served = h && !h->has_identities,
 		.owner = identity_look_owner,
@@ -491,8 +490,8 @@ struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
 	if (!u && m->is_command_line)
 		cfg_error(e, (struct cfg_place){ 0 }, "%s", why.text);
 	else if (!u)
-		cfg_error(e, h->node ? h->node->at : (struct cfg_place){ 0 },
-			  "backstore %.80s: %s", h->name, why.text);
+		cfg_error(e, cfg_head_at(h), "backstore %.80s: %s", h->name,
+			  why.text);
 	return u;
 }
 

@@ -9,6 +9,7 @@
 #define DAEMON_CONFIG_MODEL_H
 
 #include <stdarg.h>
+#include <string.h>
 
 #include "daemon/config/errors.h"
 #include "daemon/config/lun_spec.h"
@@ -30,6 +31,12 @@ struct cfg_head {
 	const struct cfg_node *node;
 	bool is_bad; /* an error was reported in it */
 };
+
+/* cfg_head_at returns where a noun is; line 0: nowhere. */
+static inline struct cfg_place cfg_head_at(const struct cfg_head *h)
+{
+	return h->node ? h->node->at : (struct cfg_place){ 0 };
+}
 
 struct cfg_texts {
 	const char **v;
@@ -108,6 +115,14 @@ struct cfg_backstore {
 	enum cfg_cache cache;
 	struct dev_limits limits;
 };
+
+/* cfg_given_uuid returns the field uuid; NULL: not given. */
+static inline const uint8_t *cfg_given_uuid(const struct cfg_backstore *b)
+{
+	static const uint8_t none[16];
+
+	return memcmp(b->uuid, none, 16) ? b->uuid : NULL;
+}
 
 struct cfg_lun {
 	struct cfg_head head; /* the name is the number */

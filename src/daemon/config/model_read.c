@@ -89,16 +89,15 @@ static bool has_control(const char *text)
 static const char *absolute_text(struct reader *r, const struct cfg_row *row,
 				 const char *text)
 {
-	size_t at, size;
+	size_t n = r->folder ? cfg_path_absolute(row, text, r->folder, NULL, 0)
+			     : 0;
 	char *out;
 
-	if (!r->folder || !cfg_path_relative(row, text, &at))
+	if (!n)
 		return text;
-	size = strlen(r->folder) + strlen(text) + 2;
-	out = allocate(r, 1, size);
+	out = allocate(r, 1, n + 1);
 	if (out)
-		snprintf(out, size, "%.*s%s/%s", (int)at, text, r->folder,
-			 text + at);
+		cfg_path_absolute(row, text, r->folder, out, n + 1);
 	return out;
 }
 
@@ -356,29 +355,23 @@ static bool lacks_blank(const struct target_noun *t, const char *text)
 	return false;
 }
 
-/* Writes the names of the fields of a noun, if it has few. */
-static void list_fields(const struct cfg_noun *noun, char *out, size_t size)
-{
-	size_t len = 0;
-
-	out[0] = '\0';
-	for (unsigned i = 0;
-	     noun->nfields <= 12 && i < noun->nfields && len < size; i++)
-		len += (size_t)snprintf(out + len, size - len, "%s%s",
-					i ? ", " : "",
-					cfg_field_name(&noun->fields[i]));
-}
+/* A message lists the fields of a noun that has no more. */
+#define FIELDS_LISTED 12
 
 static void complain_unknown(struct reader *r, struct target_noun *t,
 			     const struct cfg_item *item)
 {
 	struct nearest n;
-	char fields[256];
+	char fields[256] = "";
 
 	nearest_begin(&n, item->key);
-	for (unsigned i = 0; i < t->row->nfields; i++)
-		nearest_try(&n, cfg_field_name(&t->row->fields[i]));
-	list_fields(t->row, fields, sizeof(fields));
+	for (unsigned i = 0; i < t->row->nfields; i++) {
+		const char *name = cfg_field_name(&t->row->fields[i]);
+
+		nearest_try(&n, name);
+		if (t->row->nfields <= FIELDS_LISTED)
+			nearest_list(fields, sizeof(fields), name);
+	}
 	if (lacks_blank(t, item->key))
 		complain(r, t, item->at, "%.200s: give a blank after the colon",
 			 item->key);

@@ -2,6 +2,7 @@
 /* paths.c: see paths.h. */
 #include "daemon/config/paths.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/config/lun_spec.h"
@@ -18,19 +19,20 @@ static const char *path_of_store(const char *text)
 	return NULL;
 }
 
-bool cfg_path_relative(const struct cfg_row *row, const char *text, size_t *at)
+size_t cfg_path_absolute(const struct cfg_row *row, const char *text,
+			 const char *folder, char *out, size_t size)
 {
 	const char *path = text;
 
 	if (row->type != CFG_PATH)
-		return false;
+		return 0;
 	if (!strcmp(row->opt.name, "store"))
 		path = path_of_store(text);
 	if (!path || !*path || *path == '/' ||
 	    !strncmp(path, "credential:", 11))
-		return false;
-	*at = (size_t)(path - text);
-	return true;
+		return 0;
+	return (size_t)snprintf(out, size, "%.*s%s/%s", (int)(path - text),
+				text, folder, path);
 }
 
 const struct cfg_row *cfg_path_field(const char *name)

@@ -4,14 +4,15 @@
 #ifndef DAEMON_CONFIG_PATHS_H
 #define DAEMON_CONFIG_PATHS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "daemon/config/schema.h"
 
-/* cfg_path_relative returns whether text, a value of the field, is a relative path; *at
- * is where the path begins. */
-bool cfg_path_relative(const struct cfg_row *row, const char *text, size_t *at);
+/* cfg_path_absolute writes text, a value of the field, with its relative path in this directory
+ * to out (size bytes), as snprintf does. Returns the length that is needed; 0: the value has no
+ * relative path. */
+size_t cfg_path_absolute(const struct cfg_row *row, const char *text,
+			 const char *folder, char *out, size_t size);
 /* cfg_path_field returns the row of a field with this name, whose values are paths in each
  * noun that has it; NULL: there is none. */
 const struct cfg_row *cfg_path_field(const char *name);

@@ -59,14 +59,6 @@ static void unknown_method(const char *name, char out[RPC_UNKNOWN])
 		 advice ? advice : "\"methods\" lists them");
 }
 
-/* Adds a word to a list with commas. */
-static void add_word(char *out, size_t size, const char *word)
-{
-	size_t len = strlen(out);
-
-	snprintf(out + len, size - len, "%s%s", len ? ", " : "", word);
-}
-
 static void unknown_noun(const char *noun, char out[RPC_UNKNOWN])
 {
 	struct nearest near;
@@ -78,7 +70,7 @@ static void unknown_noun(const char *noun, char out[RPC_UNKNOWN])
 	nearest_begin(&near, noun);
 	for (size_t i = 0; i < n; i++) {
 		nearest_try(&near, all[i].name);
-		add_word(words, sizeof(words), all[i].name);
+		nearest_list(words, sizeof(words), all[i].name);
 	}
 	if (near.best)
 		snprintf(out, RPC_UNKNOWN,
@@ -98,7 +90,7 @@ static void unknown_verb(const struct rpc_noun *noun, const char *verb,
 	nearest_begin(&near, verb);
 	for (unsigned i = 0; i < RPC_VERBS && noun->verbs[i]; i++) {
 		nearest_try(&near, noun->verbs[i]);
-		add_word(words, sizeof(words), noun->verbs[i]);
+		nearest_list(words, sizeof(words), noun->verbs[i]);
 	}
 	if (near.best)
 		snprintf(out, RPC_UNKNOWN,
