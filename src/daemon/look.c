@@ -17,8 +17,10 @@
 
 #include "backstore/uring/bs_file.h"
 #include "base/opt.h"
+#include "daemon/luns/keyfile.h"
 #include "daemon/luns/memory.h"
 #include "daemon/luns/private.h"
+#include "device/sg/sg.h"
 #include "net/net.h"
 
 struct look {
@@ -83,48 +85,37 @@ static bool lacks_device(enum lun_kind kind, const char *path)
 	       stat(path, &st) && errno == ENOENT;
 }
 
-/* The device of a program of SCSI commands. */
-static const char *why_no_device(const char *path)
+/* Returns whether the opening of the file or device would get as far as it can without the
+ * right to. */
+static bool can_be_store(const struct cfg_backstore *b, enum lun_kind kind,
+			 const char *path, char *why, size_t size)
 {
-	struct stat st;
-
-	if (stat(path, &st))
-		return strerror(errno);
-	return S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)
-		       ? NULL
-		       : "not a device; give /dev/sgN, /dev/bsg/..., /dev/sdX "
-			 "or /dev/srN, or serve the file by its path without "
-			 "scsi:";
-}
-
-/* Looks at the file or device as its opening does. */
-static void look_store(const struct look *l, const struct cfg_backstore *b,
-		       enum lun_kind kind, const char *path)
-{
-	const struct bs_file_config cfg = {
+	const struct sg_config scsi = { .path = path };
+	const struct bs_file_config file = {
 		.path = path,
 		.read_only = true, /* look_right has the right to write */
 		.block_size = kind == LUN_CD ? 2048 : b->lun.block_size,
 	};
-	const char *no_device;
-	char why[512];
 	int err;
 
-	if (lacks_device(kind, path)) {
-		cfg_error(l->later, place_of(b->head.node, NULL),
+	if (kind == LUN_SCSI)
+		return sg_look(&scsi, why, size);
+	err = bs_file_look(&file, why, size);
+	return !err || err == -EACCES || err == -EPERM;
+}
+
+static void look_store(const struct look *l, const struct cfg_backstore *b,
+		       enum lun_kind kind, const char *path)
+{
+	char why[512];
+
+	if (lacks_device(kind, path))
+		cfg_error(l->later, cfg_head_at(&b->head),
 			  "backstore %.80s: %.300s: no such file; name an "
 			  "existing device%s",
 			  b->head.name, path, what_then(l));
-		return;
-	}
-	no_device = kind == LUN_SCSI ? why_no_device(path) : NULL;
-	if (no_device)
-		complain(l->errors, &b->head, NULL, path, no_device);
-	if (kind == LUN_SCSI)
-		return;
-	err = bs_file_look(&cfg, why, sizeof(why));
-	if (err && err != -EACCES && err != -EPERM)
-		cfg_error(l->errors, place_of(b->head.node, NULL),
+	else if (!can_be_store(b, kind, path, why, sizeof(why)))
+		cfg_error(l->errors, cfg_head_at(&b->head),
 			  "backstore %.80s: %s", b->head.name, why);
 }
 
@@ -144,17 +135,19 @@ static void look_folder(const struct look *l, const struct cfg_head *h,
 
 static void look_key(const struct look *l, const struct cfg_backstore *b)
 {
+	const char *why = NULL;
 	struct stat st;
 
 	look_folder(l, &b->head, "key", b->key);
 	look_folder(l, &b->head, "new-key", b->new_key);
-	if (b->new_key && !stat(b->new_key, &st))
+	if (b->new_key && keyfile_exists(b->new_key))
 		complain(l->errors, &b->head, "new-key", b->new_key,
-			 "already exists; new-key= never replaces a file: give "
-			 "key= to use this key");
+			 keyfile_not_new);
+	/* who the owner is, look_right and the start decide */
 	if (b->key && !stat(b->key, &st) && st.st_mode & 077)
-		complain(l->errors, &b->head, "key", b->key,
-			 private_complaint(&st));
+		why = private_complaint(&st);
+	if (why)
+		complain(l->errors, &b->head, "key", b->key, why);
 }
 
 static void look_memory(const struct look *l, const struct cfg_backstore *b,

@@ -352,6 +352,20 @@ class Files(Config):
                     if status is not None:
                         self.assertEqual(bool(re.search("warning: .*" + later, done.text)), warns, done.text)
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to give a file to another group")
+    def test_check_of_a_key_of_an_own_group(self):
+        """Kubernetes lets a user read a secret by the group of the pod: the start takes such a key, so does the check."""
+        disk, key = sparse(self.path("disk"), 1 << 20), self.path("key")
+        with open(key, "wb") as f:
+            f.write(os.urandom(64))
+        os.chown(key, 0, 65534)
+        os.chmod(key, 0o440)
+        path = self.write("backstores: {d: {store: %s, key: %s}}\nportal-groups: {p: {listen: \"127.0.0.1:0\"}}\n" % (disk, key))
+        for command in [ISERCTL, "check"], [ISERD, "--check", "--config"]:
+            done = run([*command, path], check=False, extra_groups=[65534])
+            self.assertEqual((done.returncode, "valid: " in done.text), (0, True), done.text)
+            self.assertIn("others may read or change it", run([*command, path], check=False).text)
+
     def test_messages_say_what_to_do(self):
         for text, place, message in (
                 ("portal-groups: {p: {listen: \"127.0.0.1:99999\"}}", 3, "127.0.0.1:99999: its port is above 65535; give ADDR, ADDR:PORT"),

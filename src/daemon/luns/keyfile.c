@@ -214,6 +214,9 @@ static struct keyfile *read_key(struct keyfile *k, uint8_t *key)
 	return NULL;
 }
 
+const char keyfile_not_new[] = "already exists; new-key= never replaces a "
+			       "file: give key= to use this key";
+
 static struct keyfile *open_or_make(struct keyfile *k, uint8_t *key)
 {
 	private_no_core();
@@ -224,9 +227,7 @@ static struct keyfile *open_or_make(struct keyfile *k, uint8_t *key)
 	if (k->fd < 0)
 		return refuse_file(k, private_refusal(k->fd));
 	if (k->cfg.wish == KEY_NEW)
-		return refuse_file(k,
-				   "already exists; new-key= never replaces a "
-				   "file: give key= to use this key");
+		return refuse_file(k, keyfile_not_new);
 	return read_key(k, key);
 }
 

@@ -31,6 +31,8 @@ struct keyfile_config {
  * and processes. The caller wipes key. NULL after a message. */
 struct keyfile *keyfile_open(const struct keyfile_config *cfg,
 			     uint8_t key[BS_CRYPT_KEY]);
+/* Why a file that exists is not made as a new key. */
+extern const char keyfile_not_new[];
 /* keyfile_exists returns whether a file of any kind has that name. */
 bool keyfile_exists(const char *path);
 /* keyfile_usable returns whether the user that iserd runs as may replace the

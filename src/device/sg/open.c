@@ -399,6 +399,13 @@ static bool open_all(struct opening *o)
 	return open_lanes(o);
 }
 
+bool sg_look(const struct sg_config *cfg, char *why, size_t size)
+{
+	struct opening o = { .cfg = cfg, .why = why, .why_size = size };
+
+	return look(&o);
+}
+
 struct pass *sg_open(const struct sg_config *cfg, char *why, size_t size)
 {
 	struct opening o = { .cfg = cfg, .why = why, .why_size = size };

@@ -32,5 +32,8 @@ struct sg_config {
  * and the remedy, to why[] (size bytes).
  */
 struct pass *sg_open(const struct sg_config *cfg, char *why, size_t size);
+/* sg_look returns whether sg_open would open cfg->path, as far as that can be said without
+ * the right to; else why[] has the error text. Without loops. */
+bool sg_look(const struct sg_config *cfg, char *why, size_t size);
 
 #endif
