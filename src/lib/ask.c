@@ -69,6 +69,7 @@ static void set_capacity(struct lib_ask *a, int err,
 			 const struct iser_capacity *c)
 {
 	a->capacity_err = err;
+	a->is_impossible = err == ISER_E_PROTOCOL && !a->io.err;
 	a->who.has_capacity = !err;
 	if (err)
 		set_failed(a, err);
@@ -85,6 +86,8 @@ static int take_capacity_16(struct lib_ask *a)
 		return 0; /* READ CAPACITY(10) is next */
 	if (!err)
 		err = iser_parse_capacity(&a->io, &c);
+	a->last = get_be64(a->params.data);
+	a->block_size = get_be32(a->params.data + 8);
 	set_capacity(a, err, &c);
 	return 0;
 }
@@ -103,6 +106,8 @@ static int take_capacity_10(struct lib_ask *a)
 		err = ISER_E_PROTOCOL;
 	if (!err)
 		err = lib_set_capacity(get_be32(b), get_be32(b + 4), &c);
+	a->last = get_be32(b);
+	a->block_size = get_be32(b + 4);
 	set_capacity(a, err, &c);
 	return 0;
 }

@@ -33,6 +33,10 @@ struct lib_ask {
 	struct lib_who who;
 	/* why who.has_capacity is false; 0: units of this type have none */
 	int capacity_err;
+	/* the unit reports these, which are not possible */
+	bool is_impossible;
+	uint64_t last;
+	uint32_t block_size;
 	struct iser_io failed; /* the command of err or capacity_err */
 	/* ask.c's own */
 	enum lib_ask_step step;

@@ -142,15 +142,20 @@ bool lib_has_capacity(uint8_t type)
 	}
 }
 
+int lib_fail_no_capacity(struct iser_session *s, int lun, uint8_t type)
+{
+	return lib_fail(s->ctx, ISER_E_UNSUPPORTED,
+			"LUN %d of %s is a %s: it has no capacity", lun,
+			s->url.target, iser_device_type(type));
+}
+
 /* Offsets of a unit become file offsets of type off_t, so 2^63 bytes are too
  * many. */
-static int set_capacity(struct iser_session *s, int lun, uint64_t last,
-			uint32_t block_size, struct iser_capacity *c)
+int lib_fail_capacity(struct iser_session *s, int lun, uint64_t last,
+		      uint32_t block_size)
 {
-	int err = lib_set_capacity(last, block_size, c);
+	const int err = ISER_E_PROTOCOL;
 
-	if (!err)
-		return 0;
 	if (block_size < 512 || block_size > 65536 ||
 	    (block_size & (block_size - 1)))
 		return lib_fail(s->ctx, err,
@@ -158,12 +163,27 @@ static int set_capacity(struct iser_session *s, int lun, uint64_t last,
 				"bytes; expected a power of two from 512 to "
 				"65536",
 				lun, s->url.target, block_size);
+	if (last == UINT32_MAX)
+		return lib_fail(s->ctx, err,
+				"LUN %d of %s: the target reports FFFFFFFFh as "
+				"its last block, more than READ CAPACITY(10) "
+				"can express, and does not support READ "
+				"CAPACITY(16)",
+				lun, s->url.target);
 	return lib_fail(s->ctx, err,
 			"LUN %d of %s: the target reports %llu as its "
 			"last block, of %u bytes each: a capacity of "
 			"2^63 bytes or more is not possible",
 			lun, s->url.target, (unsigned long long)last,
 			block_size);
+}
+
+static int set_capacity(struct iser_session *s, int lun, uint64_t last,
+			uint32_t block_size, struct iser_capacity *c)
+{
+	return lib_set_capacity(last, block_size, c)
+		       ? lib_fail_capacity(s, lun, last, block_size)
+		       : 0;
 }
 
 /* READ CAPACITY(16), SBC-3 §5.16. *refused: the unit may not support it. */
@@ -259,9 +279,7 @@ int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
 		return type;
 	/* with a peripheral qualifier other than 0 the type has no meaning */
 	if (!(type & 0xe0) && !lib_has_capacity((uint8_t)type))
-		return lib_fail(s->ctx, ISER_E_UNSUPPORTED,
-				"LUN %d of %s is a %s: it has no capacity", lun,
-				s->url.target, iser_device_type((uint8_t)type));
+		return lib_fail_no_capacity(s, lun, (uint8_t)type);
 	err = query_capacity(s, lun, (uint8_t)type, c);
 	if (!err)
 		lib_guard_note(s, lun, c);

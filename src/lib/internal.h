@@ -741,6 +741,12 @@ void lib_cancel_disconnected(struct iser_context *ctx, const void *arg);
 /* lib_has_capacity returns whether units of a peripheral device type have
  * blocks. */
 bool lib_has_capacity(uint8_t type);
+/* lib_fail_no_capacity fails with ISER_E_UNSUPPORTED: units of that type have none. */
+int lib_fail_no_capacity(struct iser_session *s, int lun, uint8_t type);
+/* lib_fail_capacity fails with ISER_E_PROTOCOL: lib_set_capacity refuses what the unit
+ * reports, or its last block is FFFFFFFFh, and READ CAPACITY(16) is not supported. */
+int lib_fail_capacity(struct iser_session *s, int lun, uint64_t last,
+		      uint32_t block_size);
 
 /* ---- io.c ---- */
 

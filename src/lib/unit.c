@@ -218,7 +218,10 @@ static int commit_properties(struct iser_unit *u)
 	i->atomic_partial = l->compare > 0;
 	i->can_trim = !i->read_only && (l->by_unmap || l->by_same);
 	i->can_zero = !i->read_only && i->type != TYPE_CD;
-	l->no_same = i->type == TYPE_CD;
+	/* what a unit has refused is not tried again after a refresh */
+	l->no_same = i->type == TYPE_CD || u->limits.no_same;
+	l->no_status = u->limits.no_status;
+	i->can_zero &= !l->no_same;
 	u->info = *i;
 	u->limits = *l;
 	u->blocks = o->blocks;
@@ -288,11 +291,16 @@ static void on_asked(struct lib_ask *a, int err)
 
 	if (!err)
 		err = take_inquiry(o);
-	if (!err)
-		err = a->capacity_err;
+	if (err == ISER_E_UNSUPPORTED)
+		lib_fail_no_capacity(u->session, u->lun, a->who.inquiry[0]);
+	else if (!err && a->capacity_err && a->is_impossible)
+		err = lib_fail_capacity(u->session, u->lun, a->last,
+					a->block_size);
+	else if (err || a->capacity_err)
+		err = fail_open(u, err ? err : a->capacity_err,
+				a->failed.cdb_len ? &a->failed : &a->io);
 	if (err) {
-		end_open(u, fail_open(u, err,
-				      a->failed.cdb_len ? &a->failed : &a->io));
+		end_open(u, err);
 		return;
 	}
 	take_capacity(o);

@@ -25,7 +25,7 @@ static struct {
 	bool mapped[BLOCKS];
 	uint8_t type, compare, mode;
 	bool same, unmap, status, has_limits, no_16;
-	uint32_t transfer;
+	uint32_t transfer, last, block; /* 0: BLOCKS - 1, BLOCK */
 	/* commands in progress */
 	struct iser_io *io[IOS];
 	unsigned nios;
@@ -102,15 +102,17 @@ static int inquire(struct iser_io *io)
 
 static int report_capacity(struct iser_io *io)
 {
+	uint32_t last = disk.last ? disk.last : BLOCKS - 1;
+	uint32_t block = disk.block ? disk.block : BLOCK;
 	uint8_t b[32] = { 0 };
 
 	if (io->cdb[0] == SCSI_READ_CAPACITY_10) {
-		put_be32(b, BLOCKS - 1);
-		put_be32(b + 4, BLOCK);
+		put_be32(b, last);
+		put_be32(b + 4, block);
 		return answer(io, b, 8);
 	}
-	put_be64(b, BLOCKS - 1);
-	put_be32(b + 8, BLOCK);
+	put_be64(b, last);
+	put_be32(b + 8, block);
 	b[13] = 3;
 	b[14] = disk.status ? 0xc0 : 0;
 	return disk.no_16 ? refuse(io) : answer(io, b, 32);
@@ -395,6 +397,9 @@ static void test_open_failures(void **state)
 		disk.type = rows[i].type;
 		assert_null(iser_unit_open(&session, 3, &err));
 		assert_int_equal(err, rows[i].err);
+		if (err == ISER_E_UNSUPPORTED)
+			assert_non_null(strstr(iser_message(ctx),
+					       "it has no capacity"));
 	}
 	disk.type = 0;
 	disk.fail_opcode = SCSI_SERVICE_ACTION_IN_16;
@@ -403,6 +408,45 @@ static void test_open_failures(void **state)
 	assert_non_null(strstr(iser_message(ctx), "medium error"));
 	assert_null(iser_unit_open(&session, 16384, &err));
 	assert_int_equal(err, ISER_E_INVALID);
+}
+
+/* SBC-3 §5.15.2, §5.16.2: the reason names what the unit reports. */
+static void test_open_impossible_capacity(void **state)
+{
+	int err;
+
+	(void)state;
+	disk.block = 520;
+	for (unsigned old = 0; old < 2; old++) {
+		disk.no_16 = old;
+		assert_null(iser_unit_open(&session, 3, &err));
+		assert_int_equal(err, ISER_E_PROTOCOL);
+		assert_non_null(strstr(iser_message(ctx),
+				       "the target reports blocks of 520 "));
+	}
+	disk.block = 0;
+	disk.last = UINT32_MAX;
+	assert_null(iser_unit_open(&session, 3, &err));
+	assert_int_equal(err, ISER_E_PROTOCOL);
+	assert_non_null(strstr(iser_message(ctx), "FFFFFFFFh"));
+}
+
+static void test_refused_stays_refused(void **state)
+{
+	struct iser_unit_info i;
+	struct iser_unit *u;
+
+	(void)state;
+	disk.same = false;
+	u = open_unit();
+	for (unsigned n = 0; n < 2; n++) {
+		assert_int_equal(iser_pzero(u, 0, SIZE, 0), 0);
+		assert_int_equal(iser_unit_refresh(u), 0);
+		iser_unit_get_info(u, &i);
+		assert_false(i.can_zero);
+	}
+	assert_int_equal(disk.count[SCSI_WRITE_SAME_16], 1);
+	iser_unit_close(u);
 }
 
 static void test_open_drive_mmc6(void **state)
@@ -911,6 +955,8 @@ int main(void)
 		TEST(test_open_properties_sbc3),
 		TEST(test_open_old_unit),
 		TEST(test_open_failures),
+		TEST(test_open_impossible_capacity),
+		TEST(test_refused_stays_refused),
 		TEST(test_open_drive_mmc6),
 		TEST(test_close_while_opening),
 		TEST(test_random_requests),
