@@ -129,6 +129,13 @@ static bool has_unit(struct iser_session *s, int lun)
 	       (b[0] & 0xe0) != QUALIFIER_NONE;
 }
 
+static int say_no_unit(const struct iser_url *url)
+{
+	say("%s at %s:%u: no LUN %d; iser ls lists the units of a target",
+	    url->target, url->host, url->port, url->lun);
+	return EXIT_NO_OBJECTS;
+}
+
 int check_unit_exists(struct iser_session *s, const struct iser_url *url)
 {
 	int other;
@@ -139,20 +146,13 @@ int check_unit_exists(struct iser_session *s, const struct iser_url *url)
 	iser_report_luns(s, &other, 1);
 	if (has_unit(s, url->lun))
 		return 0;
-	say("%s at %s:%u: no LUN %d; iser ls lists the units of a target",
-	    url->target, url->host, url->port, url->lun);
-	return EXIT_NO_OBJECTS;
+	return say_no_unit(url);
 }
 
-struct iser_session *open_url(struct iser_context *ctx, const char *text,
-			      struct iser_url *url, int *code)
-{
-	return open_url_lasting(ctx, text, 0, url, code);
-}
-
-struct iser_session *open_url_lasting(struct iser_context *ctx,
-				      const char *text, unsigned reconnect,
-				      struct iser_url *url, int *code)
+static struct iser_session *open_url_lasting(struct iser_context *ctx,
+					     const char *text,
+					     unsigned reconnect,
+					     struct iser_url *url, int *code)
 {
 	struct iser_url *urls = calloc(ISER_PATHS_MAX, sizeof(*urls));
 	struct iser_session *s = NULL;
@@ -182,12 +182,44 @@ struct iser_session *open_url_lasting(struct iser_context *ctx,
 	return s;
 }
 
+struct iser_session *open_url(struct iser_context *ctx, const char *text,
+			      struct iser_url *url, int *code)
+{
+	return open_url_lasting(ctx, text, 0, url, code);
+}
+
+int open_unit(struct iser_context *ctx, const char *text, unsigned reconnect,
+	      struct iser_url *url, struct iser_session **s,
+	      struct iser_unit **u)
+{
+	int code = EXIT_NOMEM, err;
+
+	*u = NULL;
+	*s = open_url_lasting(ctx, text, reconnect, url, &code);
+	if (!*s)
+		return code;
+	*u = iser_unit_open(*s, url->lun, &err);
+	if (*u)
+		return 0;
+	return err == ISER_E_NOT_FOUND ? say_no_unit(url)
+				       : say_failed(ctx, err);
+}
+
 /* Errors of a session: iser_message has the reason. */
 static bool has_reason(int err)
 {
 	return err == ISER_E_NO_PATH || err == ISER_E_CHANGED ||
 	       err == ISER_E_CONNECT || err == ISER_E_LOGIN ||
 	       err == ISER_E_AUTH;
+}
+
+static int say_result(const struct iser_session *s, int err, const char *what,
+		      const char *text)
+{
+	say("%s: %s", what, text);
+	if (has_reason(err))
+		say_failed(iser_session_context(s), err);
+	return exit_of(err);
 }
 
 int say_command(const struct iser_io *io, const char *fmt, ...)
@@ -199,10 +231,20 @@ int say_command(const struct iser_io *io, const char *fmt, ...)
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
 	iser_io_describe(io, text, sizeof(text));
-	say("%s: %s", what, text);
-	if (has_reason(io->err))
-		say_failed(iser_session_context(io->session), io->err);
-	return exit_of(io->err);
+	return say_result(io->session, io->err, what, text);
+}
+
+int say_request(const struct iser_unit *u, const struct iser_request *r,
+		const char *fmt, ...)
+{
+	char what[400], text[240];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	iser_request_describe(r, text, sizeof(text));
+	return say_result(iser_unit_session(u), r->err, what, text);
 }
 
 #define TYPE_CD		  0x05

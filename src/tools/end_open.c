@@ -19,7 +19,7 @@
 
 /* ---- units ---- */
 
-static int open_unit(struct end *e, struct iser_context *ctx)
+static int open_end_unit(struct end *e, struct iser_context *ctx)
 {
 	struct iser_capacity c;
 	int code = 0, err;
@@ -241,7 +241,7 @@ int end_open_source(struct end *e, struct iser_context *ctx, const char *name)
 
 	*e = (struct end){ .name = name, .fd = -1 };
 	if (is_url(name))
-		return open_unit(e, ctx);
+		return open_end_unit(e, ctx);
 	e->fd = end_is_stdio(e) ? dup(STDIN_FILENO)
 				: open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (e->fd < 0)
@@ -277,7 +277,7 @@ static int check_room(const struct end *e, uint64_t size)
 static int open_sink_unit(struct end *e, struct iser_context *ctx,
 			  const struct end *src)
 {
-	int code = open_unit(e, ctx);
+	int code = open_end_unit(e, ctx);
 
 	if (code)
 		return code;

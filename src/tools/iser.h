@@ -7,7 +7,7 @@
 #ifndef TOOLS_ISER_H
 #define TOOLS_ISER_H
 
-#include <iser/iser.h>
+#include <iser/unit.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -108,15 +108,19 @@ struct iser_context *open_context(const struct common *c);
  * reason is printed. The caller frees the session by iser_disconnect. */
 struct iser_session *open_url(struct iser_context *ctx, const char *text,
 			      struct iser_url *url, int *code);
-/* open_url_lasting does the same with iser_url.reconnect = reconnect in a URL that
- * does not set it. */
-struct iser_session *open_url_lasting(struct iser_context *ctx,
-				      const char *text, unsigned reconnect,
-				      struct iser_url *url, int *code);
+/* open_unit does the same with iser_url.reconnect = reconnect in a URL that does not
+ * set it, and opens the unit. Returns 0, or an exit code with the reason printed. The
+ * caller frees *u, and then *s, in either case. */
+int open_unit(struct iser_context *ctx, const char *text, unsigned reconnect,
+	      struct iser_url *url, struct iser_session **s,
+	      struct iser_unit **u);
 /* say_command prints what fmt describes and the result of a command that failed, and
  * returns exit_of(io->err). */
 int say_command(const struct iser_io *io, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* say_request does the same for a request of u. */
+int say_request(const struct iser_unit *u, const struct iser_request *r,
+		const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* check_unit_exists returns 0, or EXIT_NO_OBJECTS where the target has no such
  * LUN, printed. */
 int check_unit_exists(struct iser_session *s, const struct iser_url *url);

@@ -149,7 +149,7 @@ static void end_work(struct attach *a, int status)
 static void look_at_capacity(struct attach *a, uint64_t now)
 {
 	struct nbd_server *s = &a->server;
-	const uint64_t size = s->unit.blocks * s->unit.block;
+	const uint64_t size = s->unit.info.bytes;
 
 	if (size != s->export.size) {
 		s->export.size = a->device.size = size;
@@ -236,7 +236,7 @@ static bool is_power_of_two(uint32_t n)
 
 static int check_block_size(struct attach *a)
 {
-	uint32_t unit = a->server.unit.block;
+	uint32_t unit = a->server.unit.info.block_size;
 	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
 
 	if (!a->block_size)

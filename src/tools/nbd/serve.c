@@ -30,7 +30,7 @@ static void on_lost(struct nbd_server *s)
 /* A client that connects gets the size that the unit has then. */
 static int on_turn(struct nbd_server *s)
 {
-	s->export.size = s->unit.blocks * s->unit.block;
+	s->export.size = s->unit.info.bytes;
 	return -1;
 }
 
@@ -51,8 +51,8 @@ static void print_uri(const struct nbd_server *s, bool json)
 	if (json)
 		print_json(json_pack("{s:s,s:I,s:I,s:b}", "uri", uri, "bytes",
 				     (json_int_t)s->export.size, "block_size",
-				     (json_int_t)s->unit.block, "read_only",
-				     s->export.read_only));
+				     (json_int_t)s->unit.info.block_size,
+				     "read_only", s->export.read_only));
 	else
 		puts(uri);
 	fflush(stdout);

@@ -196,7 +196,7 @@ static int next_timeout(struct nbd_server *s)
 static void serve_clients(struct nbd_server *s)
 {
 	for (struct nbd_client *c = s->clients; c; c = c->next) {
-		c->knows_size |= !s->unit.capacity.in_progress;
+		c->knows_size |= !s->unit.is_refreshing;
 		if (c->state != NBD_NEGOTIATING && c->replies)
 			nbd_client_send(c);
 		if (nbd_client_is_ready(c))
@@ -287,17 +287,17 @@ static int start_polling(struct nbd_server *s)
 
 static void make_export(struct nbd_server *s)
 {
-	const struct nbd_unit *u = &s->unit;
+	const struct iser_unit_info *i = &s->unit.info;
 
 	s->export = (struct nbd_export){
 		.name = s->name,
-		.description = u->description,
-		.size = u->blocks * u->block,
-		.min_block = u->block,
-		.preferred_block = u->block > 4096 ? u->block : 4096,
-		.read_only = s->read_only || u->read_only,
-		.can_trim = u->can_unmap,
-		.has_extents = u->thin,
+		.description = s->unit.description,
+		.size = i->bytes,
+		.min_block = i->block_size,
+		.preferred_block = i->block_size > 4096 ? i->block_size : 4096,
+		.read_only = s->read_only || i->read_only,
+		.can_trim = i->can_trim,
+		.has_extents = i->thin,
 	};
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * unit.h: NBD requests as SCSI commands of one unit. A request becomes one
- * command, or several one after the other if it exceeds a limit of the unit;
- * many requests are in progress at once.
+ * unit.h: NBD requests as requests of libiser (iser/unit.h) for one unit; many are in
+ * progress at once.
  */
 #ifndef TOOLS_NBD_UNIT_H
 #define TOOLS_NBD_UNIT_H
@@ -10,30 +9,15 @@
 #include "tools/iser.h"
 #include "tools/nbd/proto.h"
 
-struct nbd_job;
-
 struct nbd_unit {
 	struct iser_session *session;
+	struct iser_unit *unit;
 	struct iser_url url;
-	uint32_t block;	 /* bytes */
-	uint64_t blocks; /* the capacity */
-	/* reported by the unit */
-	bool read_only, has_fua, thin, reads_zeros;
-	bool can_unmap, can_unmap_same; /* by UNMAP, by WRITE SAME */
+	struct iser_unit_info info;
+	bool is_refreshing; /* nbd_unit_read_capacity */
 	char description[80];
-	/* most blocks per command */
-	uint64_t max_transfer, max_unmap, max_same;
 	size_t held;	/* bytes of data in all jobs; set by the clients */
 	size_t buffers; /* bytes of memory of all jobs */
-	bool no_same;	/* WRITE SAME was refused: it is not tried again */
-	uint8_t *zeros; /* source of WRITE SAME and WRITE for zeros */
-	bool has_capacity_10; /* asked by READ CAPACITY(10) */
-	struct {	      /* nbd_unit_read_capacity */
-		bool in_progress;
-		struct iser_io io;
-		struct iovec iov;
-		uint8_t data[32];
-	} capacity;
 };
 
 /* One request. The owner fills in the first part, and buf with the data of a
@@ -41,7 +25,7 @@ struct nbd_unit {
 struct nbd_job {
 	struct nbd_unit *unit;
 	struct nbd_request req;
-	void (*done)(struct nbd_job *j); /* also from within nbd_job_start */
+	void (*done)(struct nbd_job *j); /* not from within nbd_job_start */
 	void *owner;
 	struct nbd_job *next; /* the owner's, before start and after done */
 	size_t held;	      /* the owner's */
@@ -55,23 +39,20 @@ struct nbd_job {
 	uint8_t head[NBD_REPLY_MAX]; /* the owner's */
 	size_t head_len;
 	/* in progress, of unit.c */
-	struct iser_io io;
+	struct iser_request request;
 	struct iovec iov;
-	uint64_t lba, left; /* blocks; left: from lba on */
-	uint32_t step;	    /* blocks of the command in progress */
-	uint8_t *at;
-	bool flushing;
 };
 
-/* nbd_unit_open logs in and reads the limits of the unit. reconnect is that of
- * open_url_lasting. Returns 0 or an exit code, with the reason printed; the caller
+/* nbd_unit_open logs in and reads the properties of the unit. reconnect is that of
+ * open_unit. Returns 0 or an exit code, with the reason printed; the caller
  * closes u in either case. */
 int nbd_unit_open(struct nbd_unit *u, struct iser_context *ctx, const char *url,
 		  unsigned reconnect);
-/* nbd_unit_read_capacity reads the capacity again; u->blocks changes later, from
- * within iser_service. Nothing happens while such a command is in progress. */
+/* nbd_unit_read_capacity reads the properties again; u->info changes later, from
+ * within iser_service. Nothing happens while such a call is in progress. */
 void nbd_unit_read_capacity(struct nbd_unit *u);
-/* nbd_unit_close logs out and frees what u holds. */
+/* nbd_unit_close begins to log out, which ends the requests in progress, and frees
+ * what u holds. */
 void nbd_unit_close(struct nbd_unit *u);
 
 /* nbd_job_room makes memory for the data of j->req. Returns false if there is
