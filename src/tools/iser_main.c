@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* iser_main.c: iser COMMAND ...: finds the command and runs it. */
+#include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/iser.h"
 #include "tools/standard.h"
@@ -34,6 +37,8 @@ static void print_usage(FILE *to)
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		fprintf(to, "  %-9s  %s\n", commands[i]->name,
 			commands[i]->summary);
+	fprintf(to, "  %-9s  %s\n", "check",
+		"Execute iser-check, the conformance suite");
 	fputs("\nA URL is iscsi://[USER[%PASSWORD]@]HOST[:PORT]/IQN/LUN"
 	      "[?KEY=VALUE...],\n"
 	      "keys: initiator, header_digest, data_digest, timeout, depth, "
@@ -58,6 +63,24 @@ static void print_usage(FILE *to)
 	      to);
 }
 
+/* Executes iser-check, which is beside iser or in the PATH. */
+static int execute_check(char **argv)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path,
+			     sizeof(path) - sizeof("-check"));
+
+	argv[0] = "iser-check";
+	if (n > 0) {
+		memcpy(path + n, "-check", sizeof("-check"));
+		execv(path, argv);
+	}
+	execvp(argv[0], argv);
+	say("check: cannot execute iser-check: %s; install it",
+	    strerror(errno));
+	return EXIT_GENERIC;
+}
+
 static int run(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -72,6 +95,8 @@ static int run(int argc, char **argv)
 		printf("iser %s\n", iser_version());
 		return EXIT_OK;
 	}
+	if (!strcmp(argv[1], "check"))
+		return execute_check(argv + 1);
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		if (!strcmp(argv[1], commands[i]->name))
 			return command_run(commands[i], argc - 2, argv + 2);

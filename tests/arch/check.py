@@ -15,6 +15,7 @@ import messages
 import objects
 import ratchets
 import states_map
+import wall
 from objects import room_of, rooms
 
 WARN_FUNCTION, MAX_FUNCTION, MAX_FILE = 60, 100, 1000
@@ -285,7 +286,7 @@ def self_test():
 
 def main():
     if '--self-test' in sys.argv:
-        return self_test() | circles.self_test() | english.self_test() | messages.self_test() | ratchets.self_test() | states_map.self_test()
+        return self_test() | circles.self_test() | english.self_test() | messages.self_test() | ratchets.self_test() | states_map.self_test() | wall.self_test()
     tree = sys.argv[1]
     out, warnings = check_tree(tree)
     check_headers(tree, out)
@@ -300,6 +301,7 @@ def main():
         found = objects.read_build(tree, sys.argv[sys.argv.index('--objects') + 1], rooms(tree))
         check_objects(rooms(tree), found, out)
         circles.check(tree, found, out, warnings)
+        wall.check(found, out)
     ratchets.check(tree, found, counted, warnings)
     if not HARD and counted:
         print(f'{len(counted)} new findings of the checks that only warn')

@@ -22,6 +22,7 @@ import unittest
 ISERD = os.environ.get("ISERD", "build/iserd")
 ISERCTL = os.environ.get("ISERCTL", "build/iserctl")
 ISER_ISNS = os.environ.get("ISER_ISNS", "build/iser-isns")
+ISER_CHECK = os.environ.get("ISER_CHECK", "build/iser-check")
 ISER_TGTADM = os.environ.get("ISER_TGTADM", "build/iser-tgtadm")
 ISER = os.environ.get("ISER", "build/iser")
 

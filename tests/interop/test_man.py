@@ -6,7 +6,7 @@ import os
 import re
 import unittest
 
-from harness import ISER, ISERCTL, ISERD, main, need, run
+from harness import ISER, ISER_CHECK, ISERCTL, ISERD, main, need, run
 
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 MAN = os.path.join(TREE, "docs/man")
@@ -181,7 +181,16 @@ class Man(unittest.TestCase):
             self.assertEqual(in_page(sections[c]) | COMMON, told, c)
         listed = re.findall(r"^  ([a-z-]+)  +\S", run([ISER, "--help"]).text,
                             re.M)
-        self.assertEqual(sorted(listed), sorted(COMMANDS))
+        self.assertEqual(sorted(listed), sorted((*COMMANDS, "check")))
+
+    @unittest.skipUnless(os.path.exists(ISER_CHECK), "iser-check is not built")
+    def test_iser_check(self):
+        text = run([ISER_CHECK, "--help"]).text
+        man, printed = page("iser-check.1"), entries_of_help(text)
+        described = entries_of_page(man)
+        self.assertEqual(set(described), in_help(text))
+        for name, (letter, argument, _) in printed.items():
+            self.assertEqual(described[name][:2], (letter, argument), name)
 
     def test_iser_entries(self):
         """Letters, arguments, defaults and ranges of the options of each command."""
@@ -217,7 +226,8 @@ class Man(unittest.TestCase):
         """The man page, --help and the enum in the source have the same statuses."""
         for program, name, header in ((ISER, "iser.1", "tools/iser.h"),
                                       (ISERCTL, "iserctl.1", "tools/ctl.h"),
-                                      (ISERD, "iserd.8", "daemon/config/options.h")):
+                                      (ISERD, "iserd.8", "daemon/config/options.h"),
+                                      *[(ISER_CHECK, "iser-check.1", "tools/check/check.h")] * os.path.exists(ISER_CHECK)):
             described = re.findall(r"^\.It (\d+)$", section(page(name), "EXIT STATUS"), re.M)
             text = run([program, "--help"]).text.split("exit status:")[1].split("\n\n")[0]
             printed = re.findall(r"(?:^|,|\n) *(\d+) ", text)
@@ -229,7 +239,7 @@ class Man(unittest.TestCase):
     def test_environment(self):
         read = {name for text in sources() for name in
                 re.findall(r'(?:\bgetenv\(|from_environment\([^"]+)"(\w+)"', text)}
-        described = {name for p in ("iser.1", "iserd.8", "iser-tgtadm.8") for name in re.findall(
+        described = {name for p in ("iser.1", "iser-check.1", "iserd.8", "iser-tgtadm.8") for name in re.findall(
             r"Ev (\w+)", section(page(p), "ENVIRONMENT"))}
         self.assertIn("LIBISCSI_CHAP_USERNAME", read)
         self.assertEqual(described, read)
