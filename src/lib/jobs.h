@@ -119,6 +119,13 @@ struct iser_unit {
 
 #define LIB_ZEROS (64u << 10)
 
+/* iser_request.library: of the command that failed, for iser_request_describe */
+enum {
+	LIB_REQUEST_CAUSE, /* iser_io.cause */
+	LIB_REQUEST_CAME,  /* bytes */
+	LIB_REQUEST_WANTED,
+};
+
 /* ---- unit_steps.c ---- */
 
 /* lib_job_advance submits the next commands of a job; it calls lib_job_end

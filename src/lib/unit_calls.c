@@ -31,25 +31,40 @@ static const char *op_name(enum iser_op op)
 	return "request";
 }
 
-void iser_request_describe(const struct iser_request *r, char *out, size_t size)
+static void describe_command(const struct iser_request *r, char *out,
+			     size_t size)
 {
 	const char *asc = scsi_asc_str(r->asc);
-	int n = snprintf(out, size, "%s of %llu bytes at %llu: %s",
-			 op_name(r->op), (unsigned long long)r->length,
-			 (unsigned long long)r->offset, iser_strerror(r->err));
+	int cause = (int)r->library[LIB_REQUEST_CAUSE];
 
-	if (!r->status || n < 0 || (size_t)n >= size)
-		return;
-	if (!r->sense_key)
-		snprintf(out + n, size - (size_t)n,
-			 ": command %02xh ended with %s", r->opcode,
+	if (r->err == ISER_E_SHORT)
+		snprintf(out, size,
+			 ": the target reported success for %llu of %llu bytes",
+			 (unsigned long long)r->library[LIB_REQUEST_CAME],
+			 (unsigned long long)r->library[LIB_REQUEST_WANTED]);
+	else if (r->err == ISER_E_PROTOCOL && cause)
+		snprintf(out, size, ": %s", err_str(cause));
+	else if (!r->status)
+		out[0] = '\0';
+	else if (!r->sense_key)
+		snprintf(out, size, ": command %02xh ended with %s", r->opcode,
 			 scsi_status_str(r->status));
 	else
-		snprintf(out + n, size - (size_t)n,
+		snprintf(out, size,
 			 ": command %02xh ended with %s: %s, %s (%02xh/%02xh)",
 			 r->opcode, scsi_status_str(r->status),
 			 scsi_sense_key_str(r->sense_key),
 			 asc ? asc : "no text", r->asc >> 8, r->asc & 0xff);
+}
+
+void iser_request_describe(const struct iser_request *r, char *out, size_t size)
+{
+	int n = snprintf(out, size, "%s of %llu bytes at %llu: %s",
+			 op_name(r->op), (unsigned long long)r->length,
+			 (unsigned long long)r->offset, iser_strerror(r->err));
+
+	if (n >= 0 && (size_t)n < size)
+		describe_command(r, out + n, size - (size_t)n);
 }
 
 static int errno_of_sense(const struct iser_request *r)

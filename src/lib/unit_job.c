@@ -164,7 +164,12 @@ void lib_job_fail(struct unit_job *j, const struct unit_cmd *c, int err)
 	if (j->err)
 		return;
 	j->err = err;
-	if (!c || c->io.err != ISER_E_SCSI)
+	if (!c)
+		return;
+	r->library[LIB_REQUEST_CAUSE] = (uint64_t)c->io.cause;
+	r->library[LIB_REQUEST_CAME] = c->io.transferred;
+	r->library[LIB_REQUEST_WANTED] = c->io.transferred + c->io.resid;
+	if (c->io.err != ISER_E_SCSI)
 		return;
 	r->opcode = c->io.cdb[0];
 	r->status = c->io.status;
@@ -305,6 +310,7 @@ void iser_unit_submit(struct iser_unit *u, struct iser_request *r)
 	r->miscompare = 0;
 	r->opcode = r->status = r->sense_key = 0;
 	r->asc = 0;
+	memset(r->library, 0, sizeof(r->library));
 	u->requests++;
 	if (!err && !is_empty(u, r)) {
 		j = job_new(u);

@@ -31,8 +31,9 @@ static struct {
 	unsigned count[256], unmaps;
 	/* called before each command is executed */
 	void (*before)(const struct iser_io *io);
-	uint8_t fail_opcode; /* with MEDIUM ERROR */
-	unsigned lose;	     /* so many commands of fail_opcode are lost */
+	uint8_t fail_opcode; /* with MEDIUM ERROR, or with this error */
+	int fail_err;
+	unsigned lose; /* so many commands of fail_opcode are lost */
 } disk;
 
 static struct iser_context *ctx;
@@ -269,6 +270,12 @@ static void pump(struct io_defer *d)
 		disk.before(io);
 	disk.count[io->cdb[0]]++;
 	io->err = execute(io);
+	if (io->err && disk.fail_err) {
+		io->err = disk.fail_err;
+		io->cause = ERR_OVERFLOW;
+		io->transferred = 100;
+		io->resid = 412;
+	}
 	io->done(io);
 	if (disk.nios)
 		io_loop_defer(ctx->loop, d);

@@ -504,6 +504,33 @@ static void test_failed_command(void **state)
 	iser_unit_close(u);
 }
 
+/* What the command of a request knows more than its error. */
+static void test_reason_of_an_error(void **state)
+{
+	struct iser_unit *u = open_unit();
+	uint8_t buf[BLOCK];
+	struct iovec iov = { buf, BLOCK };
+	struct iser_request r = {
+		.op = ISER_OP_READ, .length = BLOCK, .iov = &iov, .niov = 1
+	};
+	char text[240];
+
+	(void)state;
+	disk.fail_opcode = SCSI_READ_10;
+	disk.fail_err = ISER_E_SHORT;
+	assert_int_equal(iser_unit_run(u, &r), ISER_E_SHORT);
+	iser_request_describe(&r, text, sizeof(text));
+	assert_string_equal(text, "READ of 512 bytes at 0: short transfer: the "
+				  "target reported success for 100 of 512 "
+				  "bytes");
+	disk.fail_err = ISER_E_PROTOCOL;
+	assert_int_equal(iser_unit_run(u, &r), ISER_E_PROTOCOL);
+	iser_request_describe(&r, text, sizeof(text));
+	assert_non_null(strstr(text, "protocol error: "));
+	assert_non_null(strstr(text, err_str(ERR_OVERFLOW)));
+	iser_unit_close(u);
+}
+
 /* A COMPARE AND WRITE whose connection is lost may be executed or not. */
 static void test_partial_block_after_a_loss(void **state)
 {
@@ -646,6 +673,7 @@ int main(void)
 		TEST(test_compare_and_write_sbc3_5_2),
 		TEST(test_invalid_requests),
 		TEST(test_failed_command),
+		TEST(test_reason_of_an_error),
 		TEST(test_partial_block_after_a_loss),
 		TEST(test_compare_and_write_not_supported_after_all),
 		TEST(test_fast_zero),
