@@ -88,6 +88,12 @@ ISER_API void iser_unit_get_info(const struct iser_unit *u,
 				 struct iser_unit_info *info);
 /* iser_unit_session returns the session of u. */
 ISER_API struct iser_session *iser_unit_session(const struct iser_unit *u);
+/* iser_unit_is_same returns whether a and b are one unit, perhaps reached over several
+ * portals, target names or LUNs: both have the same target name and LUN, or share
+ * a strong designator (see iser_connect_paths). false where the units have no strong
+ * designators to compare. */
+ISER_API bool iser_unit_is_same(const struct iser_unit *a,
+				const struct iser_unit *b);
 
 /* ---- requests ---- */
 

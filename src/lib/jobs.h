@@ -104,6 +104,7 @@ struct iser_unit {
 	bool is_open;
 	struct iser_unit_info info;
 	struct unit_limits limits;
+	struct lib_identity identity;
 	uint64_t blocks;
 	struct unit_open open;
 	/* jobs */

@@ -3,6 +3,7 @@
  * SPC-4, SBC-3 and MMC-6. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/jobs.h"
 #include "scsi/cdb.h"
@@ -225,6 +226,7 @@ static int commit_properties(struct iser_unit *u)
 	u->info = *i;
 	u->limits = *l;
 	u->blocks = o->blocks;
+	u->identity = o->ask.who.identity;
 	u->is_open = true;
 	return 0;
 }
@@ -438,4 +440,11 @@ void iser_unit_get_info(const struct iser_unit *u, struct iser_unit_info *info)
 struct iser_session *iser_unit_session(const struct iser_unit *u)
 {
 	return u->session;
+}
+
+bool iser_unit_is_same(const struct iser_unit *a, const struct iser_unit *b)
+{
+	return (a->lun == b->lun &&
+		!strcasecmp(a->session->url.target, b->session->url.target)) ||
+	       lib_identity_compare(&a->identity, &b->identity) == LIB_SAME;
 }

@@ -22,7 +22,10 @@ static struct {
 	bool mapped[BLOCKS];
 	uint8_t type, compare, mode;
 	bool same, unmap, status, has_limits, no_16;
-	uint32_t transfer, last, block; /* 0: BLOCKS - 1, BLOCK */
+	uint32_t transfer, last, block;	    /* 0: BLOCKS - 1, BLOCK */
+	uint64_t naa;			    /* 0: no designator */
+	const struct iser_session *session; /* where the disk is */
+	int lun;
 	/* commands in progress */
 	struct iser_io *io[IOS];
 	unsigned nios;
@@ -83,6 +86,14 @@ static int inquire(struct iser_io *io)
 		return answer(io, b, 36);
 	}
 	b[1] = io->cdb[2];
+	if (b[1] == 0x83 && disk.naa) {
+		b[3] = 12;
+		b[4] = 1; /* binary */
+		b[5] = 3; /* NAA */
+		b[7] = 8;
+		put_be64(b + 8, disk.naa);
+		return answer(io, b, 16);
+	}
 	if (b[1] == 0xb0) {
 		if (!disk.has_limits)
 			return end_with(io, SENSE_ILLEGAL_REQUEST,
@@ -284,9 +295,10 @@ static void pump(struct io_defer *d)
 void __wrap_iser_submit(struct iser_session *s, struct iser_io *io);
 void __wrap_iser_submit(struct iser_session *s, struct iser_io *io)
 {
-	assert_ptr_equal(s, &session);
+	assert_ptr_equal(s, disk.session);
 	assert_true(disk.nios < IOS);
-	assert_int_equal(io->lun, io->cdb[0] == SCSI_REPORT_LUNS ? 0 : 3);
+	assert_int_equal(io->lun,
+			 io->cdb[0] == SCSI_REPORT_LUNS ? 0 : disk.lun);
 	io->err = 0;
 	io->status = 0;
 	io->sense_len = 0;
@@ -325,6 +337,8 @@ static int new_disk(void **state)
 	memset(&session, 0, sizeof(session));
 	session.ctx = ctx;
 	strcpy(session.url.target, "iqn.t");
+	disk.session = &session;
+	disk.lun = 3;
 	return 0;
 }
 

@@ -108,6 +108,58 @@ static void test_open_impossible_capacity(void **state)
 	assert_non_null(strstr(iser_message(ctx), "FFFFFFFFh"));
 }
 
+/* Opens a unit with this NAA at a LUN of another target and compares it with u. */
+static bool is_same(const struct iser_unit *u, const char *target, int lun,
+		    uint64_t naa)
+{
+	struct iser_session other = { .ctx = ctx };
+	struct iser_unit *o;
+	bool same;
+	int err;
+
+	strcpy(other.url.target, target);
+	disk.session = &other;
+	disk.lun = lun;
+	disk.naa = naa;
+	o = iser_unit_open(&other, lun, &err);
+	assert_non_null(o);
+	same = iser_unit_is_same(u, o);
+	assert_int_equal(iser_unit_is_same(o, u), same);
+	iser_unit_close(o);
+	lib_guard_fini(&other);
+	disk.session = &session;
+	disk.lun = 3;
+	return same;
+}
+
+/* SPC-4 §7.8.6: several target names and LUNs of one unit. */
+static void test_is_same_unit(void **state)
+{
+	const uint64_t naa = 0x500140512345678a, local = 0x3a1b2c3d4e5f6071;
+	struct iser_unit *u = open_unit();
+
+	(void)state;
+	/* no designators: the place */
+	assert_true(is_same(u, "IQN.T", 3, 0));
+	assert_false(is_same(u, "iqn.t", 4, 0));
+	assert_false(is_same(u, "iqn.u", 3, 0));
+	assert_false(is_same(u, "iqn.u", 3, naa));
+	for (unsigned i = 0; i < 2; i++) {
+		disk.naa = i ? local : naa;
+		lib_guard_fini(&session);
+		assert_int_equal(iser_unit_refresh(u), 0);
+		assert_true(is_same(u, "iqn.u", 7, i ? local : naa));
+		assert_false(is_same(u, "iqn.u", 3, naa + 1));
+	}
+	iser_unit_close(u);
+	/* what targets make of numbers names no unit */
+	disk.naa = 0x3000000000000001;
+	lib_guard_fini(&session);
+	u = open_unit();
+	assert_false(is_same(u, "iqn.u", 3, disk.naa));
+	iser_unit_close(u);
+}
+
 static void test_refused_stays_refused(void **state)
 {
 	struct iser_unit_info i;
@@ -661,6 +713,7 @@ int main(void)
 		TEST(test_open_failures),
 		TEST(test_open_impossible_capacity),
 		TEST(test_refused_stays_refused),
+		TEST(test_is_same_unit),
 		TEST(test_open_drive_mmc6),
 		TEST(test_close_while_opening),
 		TEST(test_random_requests),
