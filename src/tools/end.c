@@ -76,10 +76,11 @@ int end_close(struct end *e, bool flush)
 	int code = 0, err;
 
 	if (e->kind == END_UNIT && e->session) {
-		err = flush ? iser_flush(e->session, e->url.lun) : 0;
+		err = flush ? iser_pflush(e->unit) : 0;
 		if (err)
 			code = say_failed(iser_session_context(e->session),
 					  err);
+		iser_unit_close(e->unit);
 		iser_disconnect(e->session);
 	}
 	if (e->fd >= 0) {
@@ -90,41 +91,32 @@ int end_close(struct end *e, bool flush)
 			code = end_failed(e, "cannot close it");
 	}
 	e->session = NULL;
+	e->unit = NULL;
 	e->fd = -1;
 	return code;
 }
 
 /* ---- holes ---- */
 
-#define EXTENTS 64
+/* Bytes of a unit in which the next run of data is looked for at once. */
+#define LOOK (UINT64_C(16) << 30)
 
-static void unit_next_data(struct end *e, uint64_t off, uint64_t *start,
+/* After an error the range counts as data: reading it has the reason. */
+static void unit_next_data(const struct end *e, uint64_t off, uint64_t *start,
 			   uint64_t *stop)
 {
-	struct iser_extent x[EXTENTS];
-	uint64_t lba = off / e->block;
-	int n = iser_lba_status(e->session, e->url.lun, lba, x, EXTENTS);
+	uint64_t left = e->size - off, len = left < LOOK ? left : LOOK;
+	struct iser_range x[2];
+	int n = iser_pextents(e->unit, off, len, x, 2);
 
-	if (n <=
-	    0) { /* not supported: the whole range counts as data from now on */
-		e->can_unmap = false;
+	if (n <= 0)
 		return;
-	}
-	*start = *stop = e->size;
-	for (int i = 0; i < n; i++) {
-		uint64_t from = x[i].lba * e->block;
-		uint64_t to = from + x[i].blocks * e->block;
-
-		if (x[i].mapped) {
-			*start = from > off ? from : off;
-			*stop = to < e->size ? to : e->size;
-			return;
-		}
-		/* all of the extents are holes: continue after them */
-		if (i == n - 1 && to < e->size) {
-			*start = *stop = to;
-		}
-	}
+	*start = x[0].zeros ? off + x[0].length : off;
+	*stop = *start;
+	if (!x[0].zeros)
+		*stop += x[0].length;
+	else if (n == 2)
+		*stop += x[1].length;
 }
 
 static void file_next_data(const struct end *e, uint64_t off, uint64_t *start,
@@ -143,11 +135,12 @@ static void file_next_data(const struct end *e, uint64_t off, uint64_t *start,
 		*stop = (uint64_t)hole;
 }
 
-void end_next_data(struct end *e, uint64_t off, uint64_t *start, uint64_t *stop)
+void end_next_data(const struct end *e, uint64_t off, uint64_t *start,
+		   uint64_t *stop)
 {
 	*start = off;
 	*stop = e->size;
-	if (e->kind == END_UNIT && e->can_unmap)
+	if (e->reports_holes)
 		unit_next_data(e, off, start, stop);
 	else if (e->kind == END_FILE)
 		file_next_data(e, off, start, stop);
@@ -155,22 +148,13 @@ void end_next_data(struct end *e, uint64_t off, uint64_t *start, uint64_t *stop)
 
 static int write_zeros(struct end *e, uint64_t off, uint64_t len)
 {
-	bool limited = e->max_transfer && e->max_transfer < ZEROS;
-	uint64_t most = limited ? e->max_transfer : ZEROS;
 	uint8_t *zeros = calloc(1, ZEROS);
-	int code = zeros ? 0 : say_no_memory(), err = 0;
+	int code = zeros ? 0 : say_no_memory();
 
 	while (len > 0 && !code) {
-		size_t n = (size_t)(len < most ? len : most);
+		size_t n = (size_t)(len < ZEROS ? len : ZEROS);
 
-		if (e->kind != END_UNIT)
-			code = end_write_file(e, off, zeros, n);
-		else
-			err = iser_write(e->session, e->url.lun, e->block,
-					 off / e->block, zeros, n);
-		if (err)
-			code = say_failed(iser_session_context(e->session),
-					  err);
+		code = end_write_file(e, off, zeros, n);
 		off += n;
 		len -= n;
 	}
@@ -180,16 +164,14 @@ static int write_zeros(struct end *e, uint64_t off, uint64_t len)
 
 int end_zero(struct end *e, uint64_t off, uint64_t len)
 {
-	uint64_t tail = len % e->block;
+	int err;
 
 	if (e->reads_zeros_where_new)
 		return 0;
-	/* the caller writes a partial last block with the data around it */
-	len -= tail;
-	if (e->kind == END_UNIT && e->can_unmap &&
-	    !iser_unmap(e->session, e->url.lun, off / e->block, len / e->block))
-		return 0;
-	return write_zeros(e, off, len);
+	if (e->kind != END_UNIT)
+		return write_zeros(e, off, len);
+	err = iser_pzero(e->unit, off, len, ISER_OP_MAY_UNMAP);
+	return err ? say_failed(iser_session_context(e->session), err) : 0;
 }
 
 /* ---- reading and writing ---- */
@@ -237,13 +219,15 @@ int end_write_file(struct end *e, uint64_t off, const void *buf, size_t len)
 	return 0;
 }
 
-void end_prep(const struct end *e, struct iser_io *io, struct iovec *iov,
-	      bool write, uint64_t off, void *buf, size_t len)
+void end_submit(const struct end *e, struct iser_request *r, struct iovec *iov,
+		bool write, uint64_t off, void *buf, size_t len)
 {
 	iov->iov_base = buf;
 	iov->iov_len = len;
-	io->iov = iov;
-	io->niov = 1;
-	iser_prep_rw(io, e->url.lun, write, off / e->block,
-		     (uint32_t)(len / e->block));
+	r->op = write ? ISER_OP_WRITE : ISER_OP_READ;
+	r->offset = off;
+	r->length = len;
+	r->iov = iov;
+	r->niov = 1;
+	iser_unit_submit(e->unit, r);
 }

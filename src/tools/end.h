@@ -24,11 +24,11 @@ struct end {
 	uint32_t block;		    /* bytes; 1 for files */
 	bool resizable;		    /* a regular file that end_begin empties */
 	bool reads_zeros_where_new; /* set by end_begin: holes need no write */
-	bool can_unmap;		    /* a unit: unmapped blocks read as zeros */
 	/* a unit */
+	bool reports_holes; /* and they read as zeros */
 	struct iser_session *session;
+	struct iser_unit *unit;
 	struct iser_url url;
-	uint64_t max_transfer; /* bytes; 0: no limit */
 	/* a file or pipe; -1: not open */
 	int fd;
 };
@@ -62,9 +62,10 @@ int end_check_source(const struct end *e);
 int end_close(struct end *e, bool flush);
 
 /* end_next_data finds the first run of data at or after off: [*start, *stop)
- * within [off, size). What lies between off and *start is a hole and reads as
- * zeros. An end that does not report holes is one run of data. */
-void end_next_data(struct end *e, uint64_t off, uint64_t *start,
+ * within [off, size), which is empty where a search has come no further. What lies
+ * between off and *start is a hole and reads as zeros. An end that does not report
+ * holes is one run of data. */
+void end_next_data(const struct end *e, uint64_t off, uint64_t *start,
 		   uint64_t *stop);
 /* end_zero makes [off, off + len) read as zeros, by unmapping where possible.
  * Returns 0 or an exit code. */
@@ -76,9 +77,9 @@ int64_t end_read_file(struct end *e, uint64_t off, void *buf, size_t len);
 /* end_write_file writes len bytes. Returns 0 or an exit code. */
 int end_write_file(struct end *e, uint64_t off, const void *buf, size_t len);
 
-/* end_prep fills io in to move len bytes (whole blocks) at off of a unit. iov
- * and buf are borrowed until the command has completed. */
-void end_prep(const struct end *e, struct iser_io *io, struct iovec *iov,
-	      bool write, uint64_t off, void *buf, size_t len);
+/* end_submit begins to move len bytes at off of a unit. r, which has done and arg, iov
+ * and buf are borrowed until the request has ended. */
+void end_submit(const struct end *e, struct iser_request *r, struct iovec *iov,
+		bool write, uint64_t off, void *buf, size_t len);
 
 #endif

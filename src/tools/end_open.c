@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,76 +20,18 @@
 
 static int open_end_unit(struct end *e, struct iser_context *ctx)
 {
-	struct iser_capacity c;
-	int code = 0, err;
+	struct iser_unit_info i;
+	int code;
 
 	e->kind = END_UNIT;
-	e->session = open_url(ctx, e->name, &e->url, &code);
-	if (!e->session)
-		return code;
-	code = check_unit_exists(e->session, &e->url);
+	code = open_unit(ctx, e->name, 0, &e->url, &e->session, &e->unit);
 	if (code)
 		return code;
-	err = iser_read_capacity(e->session, e->url.lun, &c);
-	if (err)
-		return say_failed(ctx, err);
-	e->size = c.bytes;
-	e->block = c.block_size;
-	e->can_unmap = c.thin && c.reads_zeros;
-	e->max_transfer = iser_max_transfer(e->session, e->url.lun, e->block);
+	iser_unit_get_info(e->unit, &i);
+	e->size = i.bytes;
+	e->block = i.block_size;
+	e->reports_holes = i.thin && i.reads_zeros;
 	return 0;
-}
-
-#define DESIGNATORS    0x83
-#define IDENTITY_MAX   1024
-#define ASSOCIATION    0x30 /* 0: the logical unit */
-#define TYPE_EUI64     0x2
-#define TYPE_NAA       0x3
-#define TYPE_SCSI_NAME 0x8
-#define NAA_LOCAL      0x3
-
-/* Whether this designator is worldwide unique for one logical unit (SPC-4
- * §7.8.6). A locally assigned NAA is not, nor is a T10 vendor ID: targets make
- * those from numbers that other targets use, too. */
-static bool is_unique(const uint8_t *d)
-{
-	uint8_t type = d[1] & 0x0f;
-
-	if ((d[1] & ASSOCIATION) || d[3] == 0)
-		return false;
-	if (type == TYPE_NAA)
-		return d[4] >> 4 != NAA_LOCAL;
-	return type == TYPE_EUI64 || type == TYPE_SCSI_NAME;
-}
-
-static bool has_designator(const uint8_t *page, size_t len, const uint8_t *d)
-{
-	for (size_t i = 4; i + 4 <= len && i + 4 + page[i + 3] <= len;
-	     i += 4u + page[i + 3])
-		if (is_unique(page + i) && !((page[i + 1] ^ d[1]) & 0x0f) &&
-		    page[i + 3] == d[3] && !memcmp(page + i + 4, d + 4, d[3]))
-			return true;
-	return false;
-}
-
-/* Compares names, LUNs and designators: one unit may be reached by several
- * portals, target names and LUNs. */
-static bool is_same_unit(const struct end *a, const struct end *b)
-{
-	uint8_t pa[IDENTITY_MAX], pb[IDENTITY_MAX];
-	int la, lb;
-
-	if (!strcasecmp(a->url.target, b->url.target) &&
-	    a->url.lun == b->url.lun)
-		return true;
-	la = iser_inquiry(a->session, a->url.lun, DESIGNATORS, pa, sizeof(pa));
-	lb = iser_inquiry(b->session, b->url.lun, DESIGNATORS, pb, sizeof(pb));
-	for (int i = 4; i + 4 <= la && i + 4 + pa[i + 3] <= la;
-	     i += 4 + pa[i + 3])
-		if (lb > 0 && is_unique(pa + i) &&
-		    has_designator(pb, (size_t)lb, pa + i))
-			return true;
-	return false;
 }
 
 /* ---- files ---- */
@@ -284,7 +225,7 @@ static int open_sink_unit(struct end *e, struct iser_context *ctx,
 	if (is_read_only_cd(e->session, e->url.lun))
 		return refuse_end(e, "is a CD/DVD drive with a medium that "
 				     "cannot be written");
-	if (src->kind == END_UNIT && is_same_unit(src, e))
+	if (src->kind == END_UNIT && iser_unit_is_same(src->unit, e->unit))
 		return refuse_end(e, "is the same unit as the source");
 	return check_room(e, src->size);
 }

@@ -23,7 +23,7 @@ struct piece {
 	struct copy *copy;
 	uint64_t off;
 	size_t len; /* bytes of the source */
-	struct iser_io io;
+	struct iser_request request;
 	struct iovec iov;
 	uint8_t *buf;
 };
@@ -32,7 +32,6 @@ struct copy {
 	struct end src, dst;
 	struct iser_context *ctx;
 	struct piece pieces[PIECES];
-	size_t piece_len;
 	uint64_t next;	  /* offset of the next byte to read ... */
 	uint64_t stop;	  /* ... of the data run that ends here */
 	uint64_t written; /* files and pipes: offset after the last write */
@@ -50,65 +49,30 @@ static void free_piece(struct piece *p)
 	p->state = PIECE_FREE;
 }
 
-static void write_completed(struct iser_io *io)
+static void write_completed(struct iser_request *r)
 {
-	struct piece *p = io->arg;
+	struct piece *p = r->arg;
+	struct copy *c = p->copy;
 
-	if (io->err && !p->copy->code)
-		p->copy->code = say_command(io, "%s: write at byte %llu",
-					    p->copy->dst.name,
-					    (unsigned long long)p->off);
+	if (r->err && !c->code)
+		c->code = say_request(c->dst.unit, r, "%s", c->dst.name);
 	free_piece(p);
-}
-
-/* A source that ends inside a block of the unit: the rest of that block keeps
- * its data, which are read here. *len is the length to write. */
-static bool fill_last_block(struct copy *c, struct piece *p, size_t *len)
-{
-	uint32_t block = c->dst.block;
-	size_t partial = p->len % block;
-	uint8_t *last;
-	int err;
-
-	*len = p->len - partial;
-	if (partial == 0)
-		return true;
-	last = malloc(block);
-	if (!last) {
-		c->code = say_no_memory();
-		return false;
-	}
-	err = iser_read(c->dst.session, c->dst.url.lun, block,
-			(p->off + *len) / block, last, block);
-	if (err) {
-		c->code = say_failed(c->ctx, err);
-		free(last);
-		return false;
-	}
-	memcpy(p->buf + p->len, last + partial, block - partial);
-	free(last);
-	*len += block;
-	return true;
 }
 
 static void write_unit(struct copy *c, struct piece *p)
 {
-	size_t len;
-
 	p->state = PIECE_WRITING;
 	if (p->off + p->len > c->dst.size) {
 		say("%s: no room after %llu bytes; use a larger destination",
 		    c->dst.name, (unsigned long long)c->dst.size);
 		c->code = EXIT_INVALID;
 	}
-	if (c->code || !fill_last_block(c, p, &len)) {
+	if (c->code) {
 		free_piece(p);
 		return;
 	}
-	end_prep(&c->dst, &p->io, &p->iov, true, p->off, p->buf, len);
-	p->io.done = write_completed;
-	p->io.arg = p;
-	iser_submit(c->dst.session, &p->io);
+	p->request.done = write_completed;
+	end_submit(&c->dst, &p->request, &p->iov, true, p->off, p->buf, p->len);
 }
 
 static void write_file(struct copy *c, struct piece *p)
@@ -148,18 +112,14 @@ static void start_writes(struct copy *c)
 
 /* ---- reading ---- */
 
-static void read_completed(struct iser_io *io)
+static void read_completed(struct iser_request *r)
 {
-	struct piece *p = io->arg;
+	struct piece *p = r->arg;
+	struct copy *c = p->copy;
 
-	p->state = PIECE_READ;
-	if (!io->err)
-		return;
-	if (!p->copy->code)
-		p->copy->code = say_command(io, "%s: read at byte %llu",
-					    p->copy->src.name,
-					    (unsigned long long)p->off);
-	p->state = PIECE_FREE;
+	p->state = r->err ? PIECE_FREE : PIECE_READ;
+	if (r->err && !c->code)
+		c->code = say_request(c->src.unit, r, "%s", c->src.name);
 }
 
 static void read_file(struct copy *c, struct piece *p)
@@ -191,10 +151,8 @@ static void start_read(struct copy *c, struct piece *p, size_t len)
 		return;
 	}
 	p->state = PIECE_READING;
-	end_prep(&c->src, &p->io, &p->iov, false, p->off, p->buf, len);
-	p->io.done = read_completed;
-	p->io.arg = p;
-	iser_submit(c->src.session, &p->io);
+	p->request.done = read_completed;
+	end_submit(&c->src, &p->request, &p->iov, false, p->off, p->buf, len);
 }
 
 /* Moves on to the next run of data; the hole in front of it becomes zeros. */
@@ -237,7 +195,7 @@ static void start_reads(struct copy *c)
 			continue;
 		left = c->stop - c->next;
 		start_read(c, &c->pieces[i],
-			   left < c->piece_len ? (size_t)left : c->piece_len);
+			   left < PIECE ? (size_t)left : PIECE);
 	}
 }
 
@@ -278,36 +236,12 @@ static void run_copy(struct copy *c)
 		c->code = end_zero(&c->dst, c->written, c->next - c->written);
 }
 
-#define PAGE 4096u
-
-/* The length of all pieces but the last: whole blocks of both ends. A unit's
- * transfer limit may be less than one block of the other unit. */
-static size_t piece_len(const struct copy *c)
-{
-	uint64_t block =
-		c->src.block > c->dst.block ? c->src.block : c->dst.block;
-	uint64_t most = PIECE;
-
-	if (c->src.max_transfer && c->src.max_transfer < most)
-		most = c->src.max_transfer;
-	if (c->dst.max_transfer && c->dst.max_transfer < most)
-		most = c->dst.max_transfer;
-	/* block sizes are powers of two: a multiple of the larger one is a
-	 * multiple of both */
-	most -= most % block;
-	return (size_t)(most ? most : block);
-}
-
 static int alloc_pieces(struct copy *c)
 {
-	size_t room;
-
-	c->piece_len = piece_len(c);
-	/* one block more for fill_last_block */
-	room = (c->piece_len + c->dst.block + PAGE - 1) & ~(size_t)(PAGE - 1);
 	for (unsigned i = 0; i < PIECES; i++) {
-		c->pieces[i].buf = alloc_pages(room);
+		c->pieces[i].buf = alloc_pages(PIECE);
 		c->pieces[i].copy = c;
+		c->pieces[i].request.arg = &c->pieces[i];
 		if (!c->pieces[i].buf)
 			return say_no_memory();
 	}

@@ -13,9 +13,9 @@
 #define PIECES 8
 
 struct piece {
-	bool ready, failed; /* its read has completed; with an error */
-	size_t len;	    /* 0: the unit ended before this piece */
-	struct iser_io io;
+	bool ready; /* its read has ended */
+	size_t len; /* 0: the unit ended before this piece */
+	struct iser_request request;
 	struct iovec iov;
 	uint8_t *buf;
 };
@@ -25,50 +25,35 @@ struct hash {
 	struct iser_context *ctx;
 	EVP_MD_CTX *md;
 	struct piece pieces[PIECES];
-	size_t piece_len;
 	uint64_t next, total;
 	struct progress bar;
 };
 
-static void read_completed(struct iser_io *io)
+static void read_completed(struct iser_request *r)
 {
-	struct piece *p = io->arg;
+	struct piece *p = r->arg;
 
 	p->ready = true;
-	p->failed = io->err != 0;
 }
 
 static void start_read(struct hash *h, struct piece *p)
 {
 	uint64_t left = h->src.size - h->next;
 
-	p->ready = p->failed = false;
-	p->len = left < h->piece_len ? (size_t)left : h->piece_len;
+	p->ready = false;
+	p->len = left < PIECE ? (size_t)left : PIECE;
 	if (p->len == 0)
 		return;
-	end_prep(&h->src, &p->io, &p->iov, false, h->next, p->buf, p->len);
+	p->request.done = read_completed;
+	p->request.arg = p;
+	end_submit(&h->src, &p->request, &p->iov, false, h->next, p->buf,
+		   p->len);
 	h->next += p->len;
-	p->io.done = read_completed;
-	p->io.arg = p;
-	iser_submit(h->src.session, &p->io);
-}
-
-static int say_read_failed(struct hash *h, const struct piece *p)
-{
-	return say_command(&p->io, "%s: read", h->src.name);
-}
-
-/* Waits for the reads that are in progress: they write to the pieces. */
-static void drain_reads(struct hash *h)
-{
-	for (unsigned i = 0; i < PIECES; i++)
-		while (h->pieces[i].len && !h->pieces[i].ready &&
-		       !iser_service(h->ctx, -1))
-			;
 }
 
 /* The ring keeps the order of the bytes: each piece is hashed in its turn and then
- * read again. A piece without bytes is after the last one. */
+ * read again. A piece without bytes is after the last one. After an error end_close
+ * waits for the other reads. */
 static int hash_unit(struct hash *h)
 {
 	for (unsigned i = 0; i < PIECES; i++)
@@ -79,10 +64,9 @@ static int hash_unit(struct hash *h)
 		while (!p->ready)
 			if (iser_service(h->ctx, -1))
 				return say_failed(h->ctx, ISER_E_SYSTEM);
-		if (p->failed) {
-			drain_reads(h);
-			return say_read_failed(h, p);
-		}
+		if (p->request.err)
+			return say_request(h->src.unit, &p->request, "%s",
+					   h->src.name);
 		EVP_DigestUpdate(h->md, p->buf, p->len);
 		h->total += p->len;
 		progress_add(&h->bar, p->len);
@@ -95,7 +79,7 @@ static int hash_file(struct hash *h)
 {
 	for (;;) {
 		int64_t n = end_read_file(&h->src, h->total, h->pieces[0].buf,
-					  h->piece_len);
+					  PIECE);
 
 		if (n < 0)
 			return EXIT_GENERIC;
@@ -113,9 +97,6 @@ static int run_hash(struct hash *h, const char *name)
 
 	if (code)
 		return code;
-	h->piece_len = PIECE;
-	if (h->src.max_transfer && h->src.max_transfer < PIECE)
-		h->piece_len = (size_t)h->src.max_transfer;
 	for (unsigned i = 0; i < PIECES; i++) {
 		h->pieces[i].buf = alloc_pages(PIECE);
 		if (!h->pieces[i].buf)

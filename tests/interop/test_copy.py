@@ -10,6 +10,7 @@ import threading
 from harness import (ISER, Daemon, Folder, main, make_image, need, over, patience,
                      quiet_port, run, sha256)
 from lying_target import LyingTarget
+from test_config import Configured
 
 INVALID = 7
 
@@ -112,6 +113,18 @@ class Copy(Folder):
                         d.url.replace("127.0.0.1", "localhost")):
                 self.refused(d.url, url, message="same unit")
                 self.refused(url, d.url, message="same unit")
+
+    def test_unit_of_two_targets(self):
+        """Two targets have one unit: its name, which iserd made, is the same."""
+        config = self.path("config.yaml")
+        with open(config, "w") as f:
+            f.write("version: 1\nbackstores: {d: {store: %s}}\nportal-groups: {p: {listen: '127.0.0.1:0'}}\ntargets:\n"
+                    "  iqn.2026-01.com.example:a: {auth-group: any, portal-groups: [p], luns: {0: d}}\n"
+                    "  iqn.2026-01.com.example:b: {auth-group: any, portal-groups: [p], luns: {5: d}}\n" % self.image)
+        with Configured(config, 2) as d:
+            one, other = d.urls
+            self.refused(one, other, message="same unit")
+            self.refused(other, one, message="same unit")
 
     def test_append(self):
         """`>> file`, and earlier output of the shell: the old content stays."""
