@@ -4,17 +4,17 @@
  * first 16 bytes. Compile this program with the installed library:
  *   cc read_first_block.c $(pkg-config --cflags --libs libiser)
  */
-#include <iser/iser.h>
+#include <iser/unit.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 int main(int argc, char **argv)
 {
 	struct iser_context *ctx = iser_context_new(NULL);
 	struct iser_session *s;
-	struct iser_capacity cap;
+	struct iser_unit_info info;
+	struct iser_unit *u;
 	struct iser_url url;
-	uint8_t *block;
+	uint8_t first[16];
 	char why[256];
 	int err;
 
@@ -27,21 +27,18 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	s = iser_connect(ctx, &url, &err);
-	if (!s || iser_read_capacity(s, url.lun, &cap)) {
+	u = s ? iser_unit_open(s, url.lun, &err) : NULL;
+	if (!u || iser_pread(u, first, sizeof(first), 0)) {
 		fprintf(stderr, "%s\n", iser_message(ctx));
 		return 1;
 	}
-	printf("%llu blocks of %u bytes\n", (unsigned long long)cap.blocks,
-	       cap.block_size);
-	block = malloc(cap.block_size);
-	if (!block ||
-	    iser_read(s, url.lun, cap.block_size, 0, block, cap.block_size)) {
-		fprintf(stderr, "%s\n", iser_message(ctx));
-		return 1;
-	}
+	iser_unit_get_info(u, &info);
+	printf("%llu blocks of %u bytes\n",
+	       (unsigned long long)(info.bytes / info.block_size),
+	       info.block_size);
 	for (int i = 0; i < 16; i++)
-		printf("%02x%c", block[i], i == 15 ? '\n' : ' ');
-	free(block);
+		printf("%02x%c", first[i], i == 15 ? '\n' : ' ');
+	iser_unit_close(u);
 	iser_disconnect(s);
 	iser_context_free(ctx);
 	return 0;

@@ -732,9 +732,10 @@ ISER_API void iser_io_describe(const struct iser_io *io, char *out,
 			       size_t size);
 
 /*
- * ---- block devices ----
+ * ---- queries ----
  *
- * These functions block. Besides the codes in their comments they fail as
+ * These functions block; data are read and written by requests (iser/unit.h) or by
+ * prepared commands. Besides the codes in their comments they fail as
  * iser_io.err does: ISER_E_SCSI, ISER_E_SHORT, ISER_E_CLOSED, ISER_E_TIMEOUT,
  * ISER_E_ABORTED, ISER_E_PROTOCOL.
  */
@@ -776,39 +777,6 @@ ISER_API int iser_report_luns(struct iser_session *s, int *luns, int max);
 /* iser_test_unit_ready returns 0 if the unit is ready for commands. ISER_E_SCSI:
  * it is not; iser_message has the reason. */
 ISER_API int iser_test_unit_ready(struct iser_session *s, int lun);
-/* iser_flush makes all data that were written durable (SYNCHRONIZE CACHE). */
-ISER_API int iser_flush(struct iser_session *s, int lun);
-
-/* iser_read reads len bytes from lba on by one READ. len must be a multiple of
- * the block size (ISER_E_INVALID) and at most iser_max_transfer. After a failure
- * the contents of buf are undefined. */
-ISER_API int iser_read(struct iser_session *s, int lun, uint32_t block_size,
-		       uint64_t lba, void *buf, size_t len);
-/* iser_write writes len bytes from lba on by one WRITE; else as iser_read. After
- * a failure the target may have written some of the blocks. */
-ISER_API int iser_write(struct iser_session *s, int lun, uint32_t block_size,
-			uint64_t lba, const void *buf, size_t len);
-/* iser_max_transfer returns the most bytes per command: the MAXIMUM TRANSFER
- * LENGTH of the unit (VPD page B0h, SBC-3 §6.6.3); 0: no limit. Over iSER it is
- * at most 512 KiB: some targets drop a connection that asks for more. */
-ISER_API uint64_t iser_max_transfer(struct iser_session *s, int lun,
-				    uint32_t block_size);
-/* iser_unmap deallocates [lba, lba + blocks) by UNMAP (SBC-3 §5.28), in several
- * commands if needed. */
-ISER_API int iser_unmap(struct iser_session *s, int lun, uint64_t lba,
-			uint64_t blocks);
-
-/* A run of blocks with one provisioning status. */
-struct iser_extent {
-	uint64_t lba, blocks;
-	bool mapped;	     /* false: deallocated or anchored */
-	uint8_t reserved[7]; /* 0 */
-};
-/* iser_lba_status stores extents from lba on (GET LBA STATUS, SBC-3 §5.4), at
- * most max and at most 64. The first one begins at lba, each further one at the
- * end of the one before. Returns their number. */
-ISER_API int iser_lba_status(struct iser_session *s, int lun, uint64_t lba,
-			     struct iser_extent *extents, int max);
 
 /*
  * ---- prepared commands ----
@@ -882,12 +850,21 @@ ISER_API void iser_prep_report_luns(struct iser_io *io,
 /* iser_parse_luns reads the answer of a command of iser_prep_report_luns that has
  * succeeded. Returns what iser_report_luns does. */
 ISER_API int iser_parse_luns(const struct iser_io *io, int *luns, int max);
+
+/* A run of blocks with one provisioning status. */
+struct iser_extent {
+	uint64_t lba, blocks;
+	bool mapped;	     /* false: deallocated or anchored */
+	uint8_t reserved[7]; /* 0 */
+};
 /* iser_prep_lba_status prepares a GET LBA STATUS (SBC-3 §5.4) for at most max
  * extents from lba on, and at most 64. */
 ISER_API void iser_prep_lba_status(struct iser_io *io, int lun, uint64_t lba,
 				   int max, struct iser_parameters *p);
-/* iser_parse_lba_status reads the answer of a command of iser_prep_lba_status that
- * has succeeded. Returns what iser_lba_status does. */
+/* iser_parse_lba_status stores the extents of the answer of a command of
+ * iser_prep_lba_status that has succeeded, at most max. The first one begins at the lba
+ * of the command, each further one at the end of the one before. Returns their number,
+ * or an error. */
 ISER_API int iser_parse_lba_status(const struct iser_io *io,
 				   struct iser_extent *extents, int max);
 

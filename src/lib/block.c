@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* block.c: the blocking calls of a block device (SPC-4, SBC-3). */
+/* block.c: the blocking queries of a unit (SPC-4, SBC-3). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,18 +286,6 @@ int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
 	return err;
 }
 
-/* Runs a prepared query. Returns an error, also if fewer than `least` bytes
- * came. */
-static int run_prepared(struct iser_session *s, struct iser_io *io,
-			uint32_t least)
-{
-	int err = iser_run(s, io);
-
-	if (err || io->transferred >= least)
-		return err;
-	return fail_short(s, io, io->transferred, least);
-}
-
 int iser_report_luns(struct iser_session *s, int *luns, int max)
 {
 	struct iovec iov = { .iov_len = 8 + 8 * (size_t)LIB_LUNS };
@@ -312,91 +300,13 @@ int iser_report_luns(struct iser_session *s, int *luns, int max)
 	iser_prep_report_luns(&io, &p);
 	put_be32(io.cdb + 6, (uint32_t)iov.iov_len);
 	io.iov = &iov;
-	err = run_prepared(s, &io, 8);
+	err = iser_run(s, &io);
+	if (!err && io.transferred < 8)
+		err = fail_short(s, &io, io.transferred, 8);
 	if (!err) {
 		err = iser_parse_luns(&io, luns, max);
 		lib_wire_note(s, iov.iov_base, io.transferred);
 	}
 	free(iov.iov_base);
 	return err;
-}
-
-int iser_flush(struct iser_session *s, int lun)
-{
-	struct iser_io io = { 0 };
-
-	iser_prep_flush(&io, lun, 0, 0);
-	return iser_run(s, &io);
-}
-
-static int read_write(struct iser_session *s, int lun, bool write,
-		      uint32_t block_size, uint64_t lba, const void *buf,
-		      size_t len)
-{
-	struct iser_io io = { 0 };
-
-	if (block_size == 0 || len % block_size ||
-	    len / block_size > UINT32_MAX)
-		return lib_fail(s->ctx, ISER_E_INVALID,
-				"LUN %d of %s: %zu bytes are not whole blocks "
-				"of %u bytes",
-				lun, s->url.target, len, block_size);
-	iser_prep_rw(&io, lun, write, lba, (uint32_t)(len / block_size));
-	return run_io(s, &io, lun, io.direction, buf, len);
-}
-
-int iser_read(struct iser_session *s, int lun, uint32_t block_size,
-	      uint64_t lba, void *buf, size_t len)
-{
-	return read_write(s, lun, false, block_size, lba, buf, len);
-}
-
-int iser_write(struct iser_session *s, int lun, uint32_t block_size,
-	       uint64_t lba, const void *buf, size_t len)
-{
-	return read_write(s, lun, true, block_size, lba, buf, len);
-}
-
-uint64_t iser_max_transfer(struct iser_session *s, int lun, uint32_t block_size)
-{
-	uint8_t b[64];
-	int n = iser_inquiry(s, lun, 0xb0, b, sizeof(b));
-	uint64_t max = n >= 12 ? (uint64_t)get_be32(b + 8) * block_size : 0;
-
-	if (lib_may_be_iser(s) && (!max || max > LIB_ISER_TRANSFER))
-		max = LIB_ISER_TRANSFER;
-	return max;
-}
-
-int iser_unmap(struct iser_session *s, int lun, uint64_t lba, uint64_t blocks)
-{
-	struct iser_parameters p;
-	int err = 0;
-
-	while (blocks > 0 && !err) {
-		struct iser_unmap_range r = {
-			.lba = lba,
-			.blocks = (uint32_t)MIN(blocks, (uint64_t)(1u << 31)),
-		};
-		struct iser_io io = { 0 };
-
-		err = iser_prep_unmap(&io, lun, &p, &r, 1);
-		if (!err)
-			err = iser_run(s, &io);
-		lba += r.blocks;
-		blocks -= r.blocks;
-	}
-	return err;
-}
-
-int iser_lba_status(struct iser_session *s, int lun, uint64_t lba,
-		    struct iser_extent *extents, int max)
-{
-	struct iser_io io = { 0 };
-	struct iser_parameters p;
-	int err;
-
-	iser_prep_lba_status(&io, lun, lba, max, &p);
-	err = run_prepared(s, &io, 8);
-	return err ? err : iser_parse_lba_status(&io, extents, MIN(max, 64));
 }

@@ -40,6 +40,15 @@ static int fail(struct iser_context *ctx, const char *what, int err)
 	return 1;
 }
 
+static int move_blocks(struct iser_session *s, bool write, void *buf)
+{
+	struct iovec iov = { buf, LEN };
+	struct iser_io io = { .iov = &iov, .niov = 1 };
+
+	iser_prep_rw(&io, 0, write, 9, LEN / 512);
+	return iser_run(s, &io);
+}
+
 int main(int argc, char **argv)
 {
 	struct iser_context *ctx = iser_context_new(NULL);
@@ -56,7 +65,7 @@ int main(int argc, char **argv)
 		old[i] = (unsigned char)(i * 3);
 		out[i] = (unsigned char)(i / 7 + 1);
 	}
-	err = iser_write(s, 0, 512, 9, old, LEN);
+	err = move_blocks(s, true, old);
 	if (err)
 		return fail(ctx, "write", err);
 	b.io.cdb[5] = 9;
@@ -76,7 +85,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < LEN; i++)
 		if (in[i] != (old[i] ^ out[i]))
 			return fail(NULL, "xor differs", 0);
-	err = iser_read(s, 0, 512, 9, now, LEN);
+	err = move_blocks(s, false, now);
 	if (err || memcmp(now, out, LEN))
 		return fail(ctx, "blocks differ", err);
 	printf("%u %u %u %u\n", b.io.transferred, b.io.resid, b.in_transferred,

@@ -119,12 +119,21 @@ static bool change(struct iser_context *ctx, struct iser_session *s,
 	       iser_get_connections(s, cids, MOST) == n;
 }
 
+static int read_blocks(struct iser_session *s, uint64_t lba, void *buf)
+{
+	struct iovec iov = { buf, BYTES };
+	struct iser_io io = { .iov = &iov, .niov = 1 };
+
+	iser_prep_rw(&io, lun, false, lba, BYTES / 512);
+	return iser_run(s, &io);
+}
+
 static bool is_all_there(struct iser_session *s, const struct writer *w)
 {
 	static uint8_t back[BYTES];
 
 	for (unsigned range = 0; range < RANGES && range < w->writes; range++) {
-		if (iser_read(s, lun, 512, lba_of(w, range), back, BYTES))
+		if (read_blocks(s, lba_of(w, range), back))
 			return false;
 		for (unsigned i = 0; i < BYTES; i++)
 			if (back[i] != w->last[range]) {

@@ -397,10 +397,13 @@ static void ask_lists(struct iser_session *s)
 {
 	struct iser_extent x[64];
 	int luns[64], n = iser_report_luns(s, luns, 64);
+	struct iser_io io = { 0 };
+	struct iser_parameters p;
 
 	if (n > 0)
 		assert_true(8 + 8 * (uint32_t)n <= last_moved);
-	n = iser_lba_status(s, 0, 0, x, 64);
+	iser_prep_lba_status(&io, 0, 0, 64, &p);
+	n = iser_run(s, &io) ? 0 : iser_parse_lba_status(&io, x, 64);
 	if (n > 0)
 		assert_true(8 + 16 * (uint32_t)n <= last_moved);
 	for (int i = 0; i < n; i++)
@@ -411,30 +414,35 @@ static void move_blocks(struct iser_session *s)
 {
 	static uint8_t b[LIAR_MOST];
 	size_t len = BLOCK * (1 + liar_roll(&g.liar, 32));
+	struct iovec iov = { b, len };
+	struct iser_io io = { .iov = &iov, .niov = 1 };
 
 	memset(b, POISON, sizeof(b));
-	if (liar_roll(&g.liar, 2)) {
-		if (!iser_read(s, 0, BLOCK, 5, b, len))
-			assert_int_equal(last_moved, len);
-	} else if (!iser_write(s, 0, BLOCK, 5, b, len)) {
+	iser_prep_rw(&io, 0, !liar_roll(&g.liar, 2), 5,
+		     (uint32_t)(len / BLOCK));
+	if (!iser_run(s, &io))
 		assert_int_equal(last_moved, len);
-	}
 }
 
 /* Calls without data from the target: they succeed with GOOD only. */
 static void ask_without_data(struct iser_session *s)
 {
+	const struct iser_unmap_range range = { .lba = 8, .blocks = 16 };
+	struct iser_io io = { 0 };
+	struct iser_parameters p;
 	int err;
 
 	switch (liar_roll(&g.liar, 3)) {
 	case 0:
-		err = iser_flush(s, 0);
+		iser_prep_flush(&io, 0, 0, 0);
+		err = iser_run(s, &io);
 		break;
 	case 1:
 		err = iser_test_unit_ready(s, 0);
 		break;
 	default:
-		err = iser_unmap(s, 0, 8, 16);
+		iser_prep_unmap(&io, 0, &p, &range, 1);
+		err = iser_run(s, &io);
 		/* the list of UNMAP: a header of 8 bytes, 16 for each extent */
 		assert_true(err || last_moved == 24);
 		break;
