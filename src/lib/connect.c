@@ -214,6 +214,23 @@ static void free_role(struct iser_session *s)
 	s->typed.is_known = false;
 }
 
+/* A connection that iser_add_connection_start asked for is there; what: NULL, or why
+ * not. */
+static void end_adding(struct iser_session *s, int err, const char *what)
+{
+	struct lib_adding a = s->adding;
+	unsigned cid;
+
+	if (!a.done)
+		return;
+	cid = s->join.conn->cid;
+	s->adding.done = NULL;
+	if (err)
+		lib_fail(s->ctx, err, "connection %u to %s at %s:%u: %s", cid,
+			 s->url.target, s->join.host, s->join.port, what);
+	a.done(a.arg, err, cid);
+}
+
 /* Connects again at once, after a redirection or by another transport. */
 static bool connect_elsewhere(struct iser_session *s)
 {
@@ -227,7 +244,7 @@ static bool connect_elsewhere(struct iser_session *s)
 static void without_conn(struct iser_session *s)
 {
 	lib_session_cancel_connectors(s);
-	lib_conns_added(s, ISER_E_CLOSED, "the session has ended");
+	end_adding(s, ISER_E_CLOSED, "the session has ended");
 	if (lib_reconnect_waits(s))
 		return;
 	lib_hold_lost(s, lib_reconnect_takes);
@@ -453,7 +470,7 @@ static void end_join(struct iser_session *s, int err, const char *why)
 		return;
 	}
 	if (s->join.is_over)
-		lib_conns_added(s, err, why);
+		end_adding(s, err, why);
 	if (s->join.is_over || !s->ini || !ini_is_up(s->ini))
 		return; /* the session ends; on_stream_closed follows */
 	s->join.is_over = true;
@@ -524,7 +541,7 @@ static void join_next(struct iser_session *s)
 	if (s->state == SESSION_CLOSING)
 		return;
 	if (s->join.is_over) {
-		lib_conns_added(s, 0, NULL);
+		end_adding(s, 0, NULL);
 		return;
 	}
 	if (s->join.count >= MIN(granted, (unsigned)LIB_CONNECTIONS_MAX)) {

@@ -42,21 +42,6 @@ static int check_session(struct iser_session *s)
 
 /* ---- add ---- */
 
-void lib_conns_added(struct iser_session *s, int err, const char *what)
-{
-	struct lib_adding a = s->adding;
-	unsigned cid;
-
-	if (!a.done)
-		return;
-	cid = s->join.conn->cid;
-	s->adding.done = NULL;
-	if (err)
-		lib_fail(s->ctx, err, "connection %u to %s at %s:%u: %s", cid,
-			 s->url.target, s->join.host, s->join.port, what);
-	a.done(a.arg, err, cid);
-}
-
 int iser_add_connection_start(struct iser_session *s,
 			      void (*done)(void *arg, int err, unsigned cid),
 			      void *arg)

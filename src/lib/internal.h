@@ -2,8 +2,7 @@
 /*
  * internal.h: what the files of libiser share. One thread at a time uses a
  * context and all that belongs to it (iser.h). The files, each of which calls
- * those above it, and those of its circle (tests/arch/circles.py): from queue.c
- * to io.c, connect.c and conns.c, unit_job.c and unit_steps.c:
+ * those above it:
  *   error.c       error codes and messages
  *   loop.c        the event loop
  *   state.c       the states of a session; queries
@@ -674,12 +673,9 @@ static inline bool lib_login_recovers(const struct iser_session *s)
 int lib_session_connect(struct iser_session *s);
 /* lib_session_cancel_connectors ends the connections that are being established. */
 void lib_session_cancel_connectors(struct iser_session *s);
-/* lib_session_add begins one more connection of a session that is up. lib_conns_added
+/* lib_session_add begins one more connection of a session that is up. adding.done
  * follows. Returns an enum iser_error, with iser_message. */
 int lib_session_add(struct iser_session *s);
-/* lib_conns_added, of conns.c, is called at the end of lib_session_add; what: NULL, or
- * why the session has no such connection. */
-void lib_conns_added(struct iser_session *s, int err, const char *what);
 /* lib_session_init_conn prepares the timers of a new session. */
 void lib_session_init_conn(struct iser_session *s);
 
@@ -753,7 +749,12 @@ int lib_fail_capacity(struct iser_session *s, int lun, uint64_t last,
 /* The direction of the io of a struct iser_bidi. */
 #define LIB_BOTH ((enum iser_direction)3)
 /* lib_bidi_in returns where the data go that the unit returns, if io is such a one. */
-struct bufv lib_bidi_in(const struct iser_io *io);
+static inline struct bufv lib_bidi_in(const struct iser_io *io)
+{
+	const struct iser_bidi *b = container_of(io, struct iser_bidi, io);
+
+	return bufv_of(b->in_iov, b->in_niov);
+}
 
 /* lib_io_reset clears the result of a command. */
 void lib_io_reset(struct iser_io *io);

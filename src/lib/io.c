@@ -8,13 +8,6 @@
 
 /* ---- results ---- */
 
-struct bufv lib_bidi_in(const struct iser_io *io)
-{
-	const struct iser_bidi *b = container_of(io, struct iser_bidi, io);
-
-	return bufv_of(b->in_iov, b->in_niov);
-}
-
 /* The data that the unit returned. */
 static void take_bidi_result(struct iser_io *io, const struct ini_task *t)
 {

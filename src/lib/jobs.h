@@ -109,6 +109,7 @@ struct iser_unit {
 	struct unit_open open;
 	/* jobs */
 	struct list active, waiting, free_jobs; /* unit_job.link */
+	void (*advance)(struct unit_job *j);	/* lib_job_advance */
 	unsigned partials;			/* jobs with has_partial */
 	unsigned requests;			/* whose done was not called */
 	struct iser_request *ended, **ended_tail; /* done is due */
@@ -147,7 +148,7 @@ void lib_cmd_free(struct unit_cmd *c);
  * details of the command. */
 void lib_job_fail(struct unit_job *j, const struct unit_cmd *c, int err);
 /* lib_jobs_init prepares the lists of a unit. */
-void lib_jobs_init(struct iser_unit *u);
+void lib_jobs_init(struct iser_unit *u, void (*advance)(struct unit_job *j));
 /* lib_jobs_fini frees the memory of jobs and commands; no job exists. */
 void lib_jobs_fini(struct iser_unit *u);
 

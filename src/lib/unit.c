@@ -354,7 +354,7 @@ iser_unit_open_start(struct iser_session *s, int lun,
 	u->session = s;
 	u->ctx = s->ctx;
 	u->lun = lun;
-	lib_jobs_init(u);
+	lib_jobs_init(u, lib_job_advance);
 	begin_queries(u, done, arg);
 	return u;
 }

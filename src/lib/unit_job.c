@@ -125,7 +125,7 @@ static void start_waiting(struct iser_unit *u)
 	while ((j = next_of_waiting(u))) {
 		list_del(&j->link);
 		list_push_back(&u->active, &j->link);
-		lib_job_advance(j);
+		u->advance(j);
 	}
 }
 
@@ -328,14 +328,15 @@ void iser_unit_submit(struct iser_unit *u, struct iser_request *r)
 	}
 	list_push_back(&u->active, &j->link);
 	j->starting = true;
-	lib_job_advance(j);
+	u->advance(j);
 	j->starting = false; /* of a free job, too */
 }
 
 /* ---- life ---- */
 
-void lib_jobs_init(struct iser_unit *u)
+void lib_jobs_init(struct iser_unit *u, void (*advance)(struct unit_job *j))
 {
+	u->advance = advance;
 	list_init(&u->active);
 	list_init(&u->waiting);
 	list_init(&u->free_jobs);
