@@ -366,14 +366,17 @@ static uint32_t want_of(const struct iscsi_negotiation *n,
 
 /* The value that we want for a key. Under iSER it is InitialR2T=Yes, because an
  * RDMA Read costs less than the receives that unsolicited data would need (RFC
- * 7145 §8.1.1.2). */
-/* [RFC 7143: 13.19 #2, 13.24 #1] */
+ * 7145 §8.1.1.2). FirstBurstLength is at most the MaxBurstLength that was
+ * agreed to before. */
+/* [RFC 7143: 13.14 #1, 13.19 #2, 13.24 #1] */
 /* [RFC 7144: 4.1 #1] */
 static uint32_t own_value(const struct iscsi_negotiation *n,
 			  const struct iscsi_key *k)
 {
 	if (key_id(k) == ISCSI_K_INITIAL_R2T && n->result.rdma_extensions)
 		return 1;
+	if (key_id(k) == ISCSI_K_FIRST_BURST_LENGTH)
+		return MIN(want_of(n, k), n->result.max_burst_length);
 	return want_of(n, k);
 }
 

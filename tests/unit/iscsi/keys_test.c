@@ -363,6 +363,24 @@ static void test_a_key_that_is_not_ours(void **state)
 	}
 }
 
+/* [RFC 7143: 13.14 #1] */
+static void test_first_burst_is_answered_within_max_burst(void **state)
+{
+	(void)state;
+	negotiate(ISCSI_TARGET, &situations[0]);
+	n.want.first_burst_length = n.want.max_burst_length = 262144;
+	assert_int_equal(iscsi_negotiation_key(&n, ISCSI_KEY_OPERATIONAL,
+					       "MaxBurstLength", "4096", &out),
+			 0);
+	assert_int_equal(iscsi_negotiation_key(&n, ISCSI_KEY_OPERATIONAL,
+					       "FirstBurstLength", "8192",
+					       &out),
+			 0);
+	assert_memory_equal(text, "MaxBurstLength=4096\0FirstBurstLength=4096",
+			    sizeof("MaxBurstLength=4096\0FirstBurstLength="
+				   "4096"));
+}
+
 /* ---- offers, and what follows at the end ---- */
 
 static const struct {
@@ -539,6 +557,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_keys_at_a_target),
 		cmocka_unit_test(test_keys_at_an_initiator),
 		cmocka_unit_test(test_a_key_that_is_not_ours),
+		cmocka_unit_test(test_first_burst_is_answered_within_max_burst),
 		cmocka_unit_test(test_offers_and_ends),
 		cmocka_unit_test(test_numbers_rfc7143_6_1),
 		cmocka_unit_test(test_characters_of_names_rfc3722_6),
