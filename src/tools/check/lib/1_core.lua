@@ -9,21 +9,21 @@ function rfc(number)
 	current_rfc = number
 end
 
--- The text of the case whose name begins so, in the file that is being loaded: from "case {" to the "}" below it.
-local function source_of(beginning)
+-- The text of the case that has this text, in the file that is being loaded: from "case {" to the "}" below it.
+local function source_of(text)
 	local lines, mine, indent = {}, false, nil
 	for line in (case_file .. "\n"):gmatch("(.-)\n") do
 		local tabs = line:match("^(%s*)case {$")
 		if tabs then lines, mine, indent = {}, false, tabs end
 		lines[#lines + 1] = line
-		if line:find('name = "' .. beginning, 1, true) then mine = true end
+		mine = mine or line:find(text, 1, true)
 		if mine and indent and line == indent .. "}" then return table.concat(lines, "\n") end
 	end
 	return ""
 end
 
 -- Adds a case: section, name, what and run are required; level is MUST unless given; clauses are those of
--- tests/arch/spec/rfcN.txt ("6.3 #4"); family is the beginning of the names of cases that a loop makes.
+-- tests/arch/spec/rfcN.txt ("6.3 #4"); family names the cases that a loop makes.
 function case(c)
 	for _, key in ipairs { "section", "name", "what", "run" } do
 		if not c[key] then error("case " .. tostring(c.name) .. ": no " .. key, 2) end
@@ -35,7 +35,7 @@ function case(c)
 		if other.id == c.id then error("two cases are called " .. c.id, 2) end
 	end
 	c.clause = "RFC " .. current_rfc .. " " .. (c.clauses or c.section)
-	c.source = source_of(c.family or c.name)
+	c.source = source_of(c.family and 'family = "' .. c.family .. '"' or 'name = "' .. c.name .. '"')
 	all_cases[#all_cases + 1] = c
 end
 
@@ -165,7 +165,7 @@ end
 
 -- Reads n bytes; nil and "closed" or "timeout".
 function Conn:read_bytes(n, seconds)
-	local last = engine.now() + (seconds or options.timeout)
+	local last = engine.now() + (seconds or self.patience or options.timeout)
 	while #self.buffer < n do
 		local more = self.sock:recv()
 		if more == false then return nil, "closed" end
@@ -315,7 +315,10 @@ function Conn:expect_reject(reasons, or_closed)
 	if not pdu then fail("expected a Reject, but %s", why == "closed" and "the peer closed the connection" or "nothing came") end
 	if pdu._kind ~= "reject" then fail("expected a Reject, not %s", pdu._kind) end
 	for _, reason in ipairs(type(reasons) == "table" and reasons or { reasons }) do
-		if pdu.reason == reason then return pdu end
+		if pdu.reason == reason then
+			if pdu.expcmdsn then self.cmdsn = pdu.expcmdsn end -- §7.3: the CmdSN of a rejected request counts as missing
+			return pdu
+		end
 	end
 	fail("the reason of the Reject is %d", pdu.reason)
 end

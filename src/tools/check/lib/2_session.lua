@@ -118,8 +118,11 @@ function chap_response(algorithm, id, secret, challenge)
 	return hex(engine.hash(HASHES[algorithm], string.char(tonumber(id)) .. secret .. challenge))
 end
 
--- Sends the first request of a login with CHAP and the algorithms; returns the keys of the challenge.
+-- Sends the first request of a login with CHAP and the algorithms; returns the keys of the challenge. A target may answer
+-- slowly after many failures, to slow down who guesses passwords.
 function Conn:chap_challenge(algorithms)
+	self.patience = math.max(60, options.timeout)
+	engine.extend(90)
 	self:login_request(SECURITY, nil, names("AuthMethod=CHAP"))
 	local r = self:login_response()
 	equal(r.keys.AuthMethod, "CHAP", "AuthMethod")
@@ -136,8 +139,14 @@ end
 -- The security stage, where the URL has a password; returns the keys of the names if they are not sent yet.
 function Conn:authenticate(first)
 	if not options.password then return first end
-	self:login_request(SECURITY, nil, join(first, { "AuthMethod=CHAP" }))
+	local discovery = table.concat(first):find("SessionType=Discovery")
+	self:login_request(SECURITY, nil, join(first, { discovery and "AuthMethod=CHAP,None" or "AuthMethod=CHAP" }))
 	local r = self:login_response()
+	if discovery and r.keys.AuthMethod == "None" then
+		self:login_request(SECURITY, OPERATIONAL, {})
+		self:login_response { transit = true, nsg = OPERATIONAL }
+		return {}
+	end
 	if r.keys.AuthMethod ~= "CHAP" then fail("the target does not choose CHAP: AuthMethod is %s", tostring(r.keys.AuthMethod)) end
 	self:login_request(SECURITY, nil, { "CHAP_A=5" })
 	self:chap_answer(self:login_response().keys)
@@ -153,6 +162,25 @@ function Conn:begin_login()
 		self:login_request(OPERATIONAL, nil, names())
 	end
 	return self:login_response()
+end
+
+-- Sends keys in the operational stage, with T (after the security stage where the URL has a password). Returns the response,
+-- whatever its status, with its keys; or nil and "closed" or "timeout". first replaces the names.
+function Conn:propose(keys, first)
+	self:login_request(OPERATIONAL, FULL_FEATURE, join(self:authenticate(first or names()), keys))
+	local r, why = self:recv()
+	if not r then return nil, why end
+	if r._kind ~= "login_response" then fail("expected a Login Response, not %s", r._kind) end
+	r.keys, r.names = keys_decode(r._data)
+	return r
+end
+
+-- Proposes keys that each target must be able to answer; returns the keys of the answer.
+function Conn:answer_to(keys, first)
+	local r, why = self:propose(keys, first)
+	if not r then fail("the target does not answer: %s", why) end
+	if r.status ~= 0 then fail("the login ends with status %04xh", r.status) end
+	return r.keys, r
 end
 
 -- Logs in with these keys; returns the final response, with all keys of the target in r.keys.
