@@ -84,13 +84,6 @@ bool chap_secret_read(struct iscsi_chap_secret *s, const char *user,
 	return read_secret(s, path, why, size);
 }
 
-static bool is_same(const struct iscsi_chap_secret *a,
-		    const struct iscsi_chap_secret *b)
-{
-	return a->secret_len && a->secret_len == b->secret_len &&
-	       !memcmp(a->secret, b->secret, a->secret_len);
-}
-
 /* Reads the secret of an account; an error gets the place of its field. */
 static bool check_account(const struct cfg_auth *g, const struct cfg_account *a,
 			  struct iscsi_chap_secret *s, struct cfg_errors *e)
@@ -106,27 +99,107 @@ static bool check_account(const struct cfg_auth *g, const struct cfg_account *a,
 	return false;
 }
 
-static void check_group(const struct cfg_auth *g, struct cfg_errors *e)
-{
-	struct iscsi_chap_secret in = { 0 }, out = { 0 };
-	const struct cfg_account *mutual = g->mutual.v;
-	const struct cfg_node *v;
+/* ---- one secret in both directions (RFC 7143 §9.2.1) ---- */
 
-	if (g->mutual.n && !check_account(g, mutual, &out, e))
-		explicit_bzero(&out, sizeof(out));
-	for (unsigned i = 0; i < g->accounts.n; i++) {
-		explicit_bzero(&in, sizeof(in));
-		if (!check_account(g, &g->accounts.v[i], &in, e) ||
-		    !is_same(&in, &out))
+/* A secret by which a target proves itself, of an auth group. */
+struct mutual {
+	struct iscsi_chap_secret s;
+	unsigned group;
+};
+
+struct checking {
+	const struct cfg_model *m;
+	struct cfg_errors *e;
+	bool *is_left_out; /* for each auth group */
+	bool *is_used;	   /* a target or discovery has the group */
+	struct mutual *mutuals;
+	unsigned n;
+};
+
+static void use(struct checking *c, int group)
+{
+	if (group >= 0)
+		c->is_used[group] = true;
+}
+
+static int compare_secrets(const void *a, const void *b)
+{
+	const struct iscsi_chap_secret *x = &((const struct mutual *)a)->s,
+				       *y = &((const struct mutual *)b)->s;
+
+	if (x->secret_len != y->secret_len)
+		return x->secret_len < y->secret_len ? -1 : 1;
+	return memcmp(x->secret, y->secret, x->secret_len);
+}
+
+static void read_mutuals(struct checking *c)
+{
+	for (unsigned i = 0; i < c->m->auths.n; i++) {
+		const struct cfg_auth *g = &c->m->auths.v[i];
+		struct mutual *to = &c->mutuals[c->n];
+
+		if (c->is_left_out[i] || !g->mutual.n)
 			continue;
-		v = cfg_node_get(mutual->head.node, "secret-file");
-		cfg_error(e, v ? v->at : (struct cfg_place){ 0 },
-			  "auth group %.80s: mutual: has the secret of account "
-			  "%u; the two must differ (RFC 7143 §9.2.1)",
-			  g->head.name, i + 1);
+		to->group = i;
+		if (check_account(g, g->mutual.v, &to->s, c->e))
+			c->n++;
 	}
-	explicit_bzero(&in, sizeof(in));
-	explicit_bzero(&out, sizeof(out));
+	if (c->n)
+		qsort(c->mutuals, c->n, sizeof(*c->mutuals), compare_secrets);
+}
+
+/* An initiator of a target of one group could have that target answer the challenge of a
+ * target of the other. A group that nothing refers to is a list of accounts only. */
+static bool is_danger(const struct checking *c, unsigned a, unsigned b)
+{
+	return a == b || (c->is_used[a] && c->is_used[b]);
+}
+
+/* [RFC 7143: 9.2.1 #6-7] */
+/* Returns the group whose mutual account has the secret of an account; -1: none. */
+static int find_reuse(const struct checking *c, const struct mutual *account)
+{
+	const struct mutual *end = c->mutuals + c->n;
+	const struct mutual *found =
+		c->n ? bsearch(account, c->mutuals, c->n, sizeof(*account),
+			       compare_secrets)
+		     : NULL;
+
+	while (found && found > c->mutuals &&
+	       !compare_secrets(found - 1, account))
+		found--;
+	for (; found && found < end && !compare_secrets(found, account);
+	     found++)
+		if (is_danger(c, found->group, account->group))
+			return (int)found->group;
+	return -1;
+}
+
+static void check_accounts(struct checking *c, unsigned group)
+{
+	const struct cfg_auth *g = &c->m->auths.v[group];
+	struct mutual account = { .group = group };
+
+	for (unsigned i = 0; i < g->accounts.n; i++) {
+		const struct cfg_account *a = &g->accounts.v[i];
+		int with = check_account(g, a, &account.s, c->e)
+				   ? find_reuse(c, &account)
+				   : -1;
+		const struct cfg_auth *of =
+			with < 0 ? NULL : &c->m->auths.v[with];
+		const struct cfg_node *v =
+			of ? cfg_node_get(of->mutual.v->head.node,
+					  "secret-file")
+			   : NULL;
+
+		if (of)
+			cfg_error(c->e, v ? v->at : (struct cfg_place){ 0 },
+				  "auth group %.80s: mutual: has the secret of "
+				  "account %.80s of auth group %.80s; the two "
+				  "must differ (RFC 7143 §9.2.1)",
+				  of->head.name, a->user, g->head.name);
+		explicit_bzero(&account.s, sizeof(account.s));
+	}
 }
 
 /* Returns whether only the service can read a secret of the group: iserctl check
@@ -148,10 +221,35 @@ static bool is_of_service(const struct cfg_auth *g)
 bool chap_secrets_check(const struct cfg_model *m, struct cfg_errors *e,
 			bool in_service)
 {
+	size_t n = m->auths.n + 1;
+	struct checking c = {
+		.m = m,
+		.e = e,
+		.is_left_out = calloc(n, sizeof(bool)),
+		.is_used = calloc(n, sizeof(bool)),
+		.mutuals = calloc(n, sizeof(struct mutual)),
+	};
 	unsigned before = e->n;
 
+	if (!c.is_left_out || !c.is_used || !c.mutuals) {
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+		goto out;
+	}
 	for (unsigned i = 0; i < m->auths.n; i++)
-		if (in_service || !is_of_service(&m->auths.v[i]))
-			check_group(&m->auths.v[i], e);
+		c.is_left_out[i] = !in_service && is_of_service(&m->auths.v[i]);
+	for (unsigned i = 0; i < m->targets.n; i++)
+		use(&c, m->targets.v[i].auth);
+	for (unsigned i = 0; i < m->portals.n; i++)
+		use(&c, m->portals.v[i].auth);
+	read_mutuals(&c);
+	for (unsigned i = 0; i < m->auths.n; i++)
+		if (!c.is_left_out[i])
+			check_accounts(&c, i);
+out:
+	if (c.mutuals)
+		explicit_bzero(c.mutuals, n * sizeof(*c.mutuals));
+	free(c.mutuals);
+	free(c.is_used);
+	free(c.is_left_out);
 	return e->n == before;
 }

@@ -87,16 +87,16 @@ SAME = """
 --op bind --mode account --user v --tid 7
 --op bind --mode account --user w --tid 7 --outgoing
 --op bind --mode account --user u --tid 7 --outgoing
---op bind --mode account --user w
---op bind --mode account --user w
+--op bind --mode account --user v
+--op bind --mode account --user v
 --op show --mode target
 --op unbind --mode account --user nope --tid 7
 --op unbind --mode account --user w --tid 7
 --op unbind --mode account --user v --tid 7
 --op unbind --mode account --user u --tid 99
 --op unbind --mode account --user w --tid 7 --outgoing
---op unbind --mode account --user w
---op unbind --mode account --user w
+--op unbind --mode account --user v
+--op unbind --mode account --user v
 --op delete --mode account --user nope
 --op delete --mode account --user u
 --op show --mode account
@@ -467,6 +467,17 @@ class TgtAdm(Base):
         self.good("--op bind --mode target --tid 1 -I 127.0.0.1")
         self.good("--op unbind --mode target --tid 1 -I ALL")
         run([ISER, "info", "iscsi://127.0.0.1:%d/%sserve/0" % (port, IQN)])
+
+    def test_one_account_in_both_directions(self):
+        """Not even of two targets: an initiator of one could have it answer the challenge of the other (RFC 7143 9.2.1)."""
+        self.iserd()
+        for line in ("--op new --mode target --tid 1 --targetname IQNa", "--op new --mode target --tid 2 --targetname IQNb",
+                     "--op new --mode account --user u --password secret-of-user-u", "--op new --mode account --user w --password secret-of-user-w",
+                     "--op bind --mode account --user u --tid 1", "--op bind --mode account --user w --tid 1 --outgoing",
+                     "--op bind --mode target --tid 1 -I ALL", "--op bind --mode target --tid 2 -I ALL"):
+            self.good(line.replace("IQN", IQN))
+        self.refused("--op bind --mode account --user w --tid 2", "has the secret of account w")
+        self.refused("--op bind --mode account --user w", "has the secret of account w")
 
     def test_secrets(self):
         """Secrets are in files for iserd only, and nowhere else."""

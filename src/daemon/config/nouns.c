@@ -235,8 +235,8 @@ static const struct cfg_field auth_fields[] = {
 	  .shape = CFG_LISTED, .guards = true,
 	  .at = offsetof(struct cfg_auth, accounts), .noun = CFG_NOUN_ACCOUNT },
 	NOUNS(CFG_INSIDE, "mutual", "authenticate the target with this account "
-	      "to initiators that ask for it", struct cfg_auth, mutual,
-	      CFG_NOUN_ACCOUNT),
+	      "to initiators that ask for it; no initiator may have its secret",
+	      struct cfg_auth, mutual, CFG_NOUN_ACCOUNT),
 	{ .row = { { .name = "initiators", .arg = "NAME",
 		     OPT_CALL(cfg_check_initiator),
 		     .help = "iSCSI names that may log in, with the wildcards "

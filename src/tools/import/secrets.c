@@ -22,26 +22,35 @@ static void each_account(struct import_model *m, for_account *f)
 	}
 }
 
-/* Why iserd would refuse the secret, or NULL. */
+/* The scope of the accounts of initiators, by their secrets. */
+static const char by_secret;
+
+static void index_secret(struct import_model *m, struct import_auth *a,
+			 struct import_account *c)
+{
+	if (c != a->mutual)
+		pool_put(&m->pool, &by_secret, c->secret, c);
+}
+
+/* Why iserd would refuse the secret, or NULL. That of a target must be the secret of no
+ * initiator, of whatever target (RFC 7143 §9.2.1). */
 static const char *secret_refusal(struct import_model *m,
 				  const struct import_auth *a,
 				  const struct import_account *c)
 {
+	const struct import_account *o;
 	size_t len = strlen(c->secret);
 
 	if (len < IMPORT_SECRET_MIN || len > IMPORT_SECRET_MAX)
 		return pool_format(&m->pool,
 				   "has %zu bytes, and iserd takes %u to %u",
 				   len, IMPORT_SECRET_MIN, IMPORT_SECRET_MAX);
-	if (c != a->mutual)
-		return NULL;
-	for (const struct import_account *o = a->accounts; o; o = o->next)
-		if (!strcmp(o->secret, c->secret))
-			return pool_format(&m->pool,
-					   "is that of user %s, and the two "
-					   "must differ",
-					   o->user);
-	return NULL;
+	o = c == a->mutual ? pool_get(&m->pool, &by_secret, c->secret) : NULL;
+	return o ? pool_format(&m->pool,
+			       "is that of user %s in line %u, and the two "
+			       "must differ",
+			       o->user, o->at->line)
+		 : NULL;
 }
 
 /* Groups have different names; within a group the files are numbered. */
@@ -67,6 +76,7 @@ static void name_secret(struct import_model *m, struct import_auth *a,
 
 void import_name_secrets(struct import_model *m)
 {
+	each_account(m, index_secret);
 	each_account(m, name_secret);
 }
 

@@ -243,6 +243,79 @@ static void test_lengths(void **state)
 	assert_false(take(in_folder("s")));
 }
 
+/* ---- all secrets of a configuration ---- */
+
+/* A target of each of the groups a and b, and discovery with the group d. */
+static void expect_checked(const char *groups, const char *error)
+{
+	static struct cfg_errors errors;
+	struct cfg_model *m;
+	char text[2000];
+	bool good;
+	int n = snprintf(
+		text, sizeof(text),
+		"version: 1\n"
+		"auth-groups:\n%s"
+		"portal-groups: {p: {discovery-auth: d, listen: 3260}}\n"
+		"targets:\n"
+		"  iqn.2026-01.com.example:a: {auth-group: a, "
+		"portal-groups: p, luns: {}}\n"
+		"  iqn.2026-01.com.example:b: {auth-group: b, "
+		"portal-groups: p, luns: {}}\n",
+		groups);
+
+	memset(&errors, 0, sizeof(errors));
+	m = cfg_model_read(text, (size_t)n, &errors);
+	if (!m)
+		fail_msg("%s", errors.all[0].text);
+	good = chap_secrets_check(m, &errors, true);
+	cfg_model_free(m);
+	assert_int_equal(errors.n, error != NULL);
+	assert_int_equal(good, !error);
+	if (error && !strstr(errors.all[0].text, error))
+		fail_msg("%s, not: %s", errors.all[0].text, error);
+	if (error)
+		assert_int_not_equal(errors.all[0].at.line, 0);
+}
+
+/* An initiator of one target could have it answer the challenge of another one.
+ * [RFC 7143: 9.2.1 #6-7] */
+static void test_one_secret_in_both_directions_rfc7143_9_2_1(void **state)
+{
+	static const char a[] = "  a: {accounts: [{user: u, secret-file: %s}]}"
+				"\n  b: {accounts: [{user: v, secret-file: "
+				"%s}], mutual: {user: m, secret-file: %s}}\n"
+				"  d: {accounts: [{user: w, secret-file: "
+				"%s}]}\n  list: {accounts: [{user: m, "
+				"secret-file: %s}, {user: x, secret-file: "
+				"%s}]}\n";
+	const char *s[4];
+	char text[1500];
+
+#define CHECK(u, v, m, w, error)                                       \
+ do {                                                                  \
+  snprintf(text, sizeof(text), a, s[u], s[v], s[m], s[w], s[m], s[u]); \
+  expect_checked(text, error);                                         \
+ } while (0)
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		char name[] = "0", bytes[] = SECRET "0";
+
+		name[0] = bytes[sizeof(bytes) - 2] = (char)('0' + i);
+		put(name, bytes, strlen(bytes), 0600);
+		s[i] = strdup(in_folder(name));
+	}
+	CHECK(0, 1, 2, 3, NULL);
+	CHECK(0, 0, 2, 0, NULL); /* initiators may have one secret */
+	CHECK(2, 1, 2, 3,
+	      "auth group b: mutual: has the secret of account u of auth group a; the two must differ");
+	CHECK(0, 1, 2, 2, "account w of auth group d");
+	CHECK(0, 2, 2, 3, "account v of auth group b");
+#undef CHECK
+	for (unsigned i = 0; i < 4; i++)
+		free((void *)(uintptr_t)s[i]);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -255,6 +328,7 @@ int main(void)
 		T(test_where_links_lead),
 		T(test_bytes),
 		T(test_lengths),
+		T(test_one_secret_in_both_directions_rfc7143_9_2_1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -367,6 +367,25 @@ static void test_mutual_accounts(void **state)
 		   "backing-store /a\n"),
 	       "F:3: secret of user m: not carried over: is that of user u",
 	       "mutual: {user: m, ", NULL);
+	/* of another target, and of discovery (RFC 7143 §9.2.1) */
+	expect("tgt",
+	       TGT("incominguser u secretpass12\noutgoinguser m "
+		   "otherpass123\nbacking-store /a\n") "<target iqn.2026-01."
+						       "com.example:b>\n"
+						       "incominguser v "
+						       "otherpass123\n"
+						       "</target>\n",
+	       "F:3: secret of user m: not carried over: is that of user v in "
+	       "line 7",
+	       NULL);
+	expect("tgt",
+	       "incomingdiscoveryuser d "
+	       "otherpass123\n" TGT("incominguser u secretpass12\n"
+				    "outgoinguser m otherpass123\n"
+				    "backing-store /a\n"),
+	       "F:4: secret of user m: not carried over: is that of user d in "
+	       "line 1",
+	       NULL);
 }
 
 static void test_tgt_addresses_and_names(void **state)
