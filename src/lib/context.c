@@ -81,7 +81,8 @@ void iser_context_free(struct iser_context *ctx)
 	while (!list_empty(&ctx->sessions))
 		iser_disconnect(list_entry(ctx->sessions.next,
 					   struct iser_session, link));
-	lib_rdma_free_all(ctx);
+	if (ctx->free_rdma)
+		ctx->free_rdma(ctx);
 	net_verbs_close(ctx->verbs);
 	io_loop_free(ctx->loop);
 	free(ctx);

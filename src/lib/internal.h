@@ -77,6 +77,8 @@ struct iser_context {
 	struct list sessions; /* iser_session.link */
 	struct list rdma;     /* iser_rdma.link */
 	struct list rdma_listeners;
+	/* frees both; set with the first of them */
+	void (*free_rdma)(struct iser_context *ctx);
 	struct net_verbs *verbs; /* NULL until lib_verbs_open */
 	uint32_t next_isid;
 	struct trace trace;
@@ -776,10 +778,5 @@ int lib_request_ready(struct iser_session *s);
 /* lib_request_failed returns the enum iser_error for the ERR_... with which a
  * request ended, 0 for 0, and sets iser_message. */
 int lib_request_failed(struct iser_session *s, int err, const char *what);
-
-/* ---- rdma_listen.c ---- */
-
-/* lib_rdma_free_all frees all RDMA listeners and connections of a context. */
-void lib_rdma_free_all(struct iser_context *ctx);
 
 #endif

@@ -57,6 +57,8 @@ iser_rdma_connect_start(struct iser_context *ctx, const char *host,
 
 	if (!check_arguments(ctx, host, options, private_len, err))
 		return NULL;
+	if (!ctx->free_rdma)
+		ctx->free_rdma = lib_rdma_free_all;
 	c = lib_rdma_new(ctx, options);
 	if (c) {
 		iser_rdma_set_callbacks(c, callbacks, arg);
@@ -119,4 +121,11 @@ void iser_rdma_free(struct iser_rdma *c)
 	while ((c->stream || c->vconn) && !iser_service(c->ctx, -1))
 		;
 	lib_rdma_drop(c);
+}
+
+void lib_rdma_free_all(struct iser_context *ctx)
+{
+	while (!list_empty(&ctx->rdma))
+		iser_rdma_free(
+			list_entry(ctx->rdma.next, struct iser_rdma, link));
 }

@@ -123,4 +123,9 @@ int lib_rdma_device_listen(struct iser_rdma_listener *l,
 /* lib_rdma_device_unlisten ends that. */
 void lib_rdma_device_unlisten(struct iser_rdma_listener *l);
 
+/* ---- rdma.c ---- */
+
+/* lib_rdma_free_all frees all connections of a context. */
+void lib_rdma_free_all(struct iser_context *ctx);
+
 #endif

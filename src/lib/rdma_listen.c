@@ -49,6 +49,15 @@ static int start_listener(struct iser_rdma_listener *l, const char *address,
 	return 0;
 }
 
+static void free_all(struct iser_context *ctx)
+{
+	while (!list_empty(&ctx->rdma_listeners))
+		iser_rdma_listener_free(list_entry(ctx->rdma_listeners.next,
+						   struct iser_rdma_listener,
+						   link));
+	lib_rdma_free_all(ctx);
+}
+
 struct iser_rdma_listener *
 iser_rdma_listen(struct iser_context *ctx, const char *address,
 		 uint16_t default_port, const struct iser_rdma_options *options,
@@ -78,6 +87,7 @@ iser_rdma_listen(struct iser_context *ctx, const char *address,
 		free(l);
 		return NULL;
 	}
+	ctx->free_rdma = free_all;
 	list_push_back(&ctx->rdma_listeners, &l->link);
 	return l;
 }
@@ -143,17 +153,4 @@ int iser_rdma_reject(struct iser_rdma *c, const void *private_data,
 
 	return check_answer(c,
 			    c->qp ? rcap_reject(c->qp, &cm) : ERR_WRONG_STATE);
-}
-
-/* ---- the end of a context ---- */
-
-void lib_rdma_free_all(struct iser_context *ctx)
-{
-	while (!list_empty(&ctx->rdma_listeners))
-		iser_rdma_listener_free(list_entry(ctx->rdma_listeners.next,
-						   struct iser_rdma_listener,
-						   link));
-	while (!list_empty(&ctx->rdma))
-		iser_rdma_free(
-			list_entry(ctx->rdma.next, struct iser_rdma, link));
 }
