@@ -36,7 +36,6 @@
  *   discover.c    SendTargets
  *   path_*.c      several paths to one unit (path.h)
  *   connect_calls.c  the calls that connect a session, or one of several paths
- *   rdma*.c       RDMA connections (rdma.h)
  *   context.c     making and freeing a context
  */
 #ifndef LIB_INTERNAL_H
@@ -360,7 +359,7 @@ int lib_error(int err);
 /* lib_is_loss returns whether the ERR_... of a task, not 0, means that its connection is
  * lost. */
 bool lib_is_loss(int err);
-/* lib_rdma_error does the same for the users of rdma.h. */
+/* lib_rdma_error does the same for lib/rdma. */
 int lib_rdma_error(int err);
 
 /* ---- loop.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma.c: connecting to an RDMA peer, waiting for it, freeing a connection. */
-#include "lib/rdma.h"
+#include "lib/rdma/rdma.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,15 +3,15 @@
  * rdma.h: what the files of libiser's RDMA connections share. A connection is a
  * queue pair, of software iWARP on a socket or of an RDMA device, and its user.
  * Each file calls those above it only:
- *   rdma_post.c    requests, receives, memory
- *   rdma_conn.c    up-calls, callbacks, the end
- *   rdma_iwarp.c   queue pairs on a socket
- *   rdma_device.c  queue pairs of devices
- *   rdma.c         connecting
- *   rdma_listen.c  listening
+ *   post.c    requests, receives, memory
+ *   conn.c    up-calls, callbacks, the end
+ *   iwarp.c   queue pairs on a socket
+ *   device.c  queue pairs of devices
+ *   rdma.c    connecting
+ *   listen.c  listening
  */
-#ifndef LIB_RDMA_H
-#define LIB_RDMA_H
+#ifndef LIB_RDMA_RDMA_H
+#define LIB_RDMA_RDMA_H
 
 #include "iser/rdma.h"
 #include "lib/internal.h"
@@ -77,7 +77,7 @@ struct iser_rdma_listener {
 	char address[NET_ADDR_STR];
 };
 
-/* ---- rdma_post.c: up-calls that return what was posted ---- */
+/* ---- post.c: up-calls that return what was posted ---- */
 
 /* lib_rdma_wr_done is rcap_user.wr_done: it gives the request back to the user by
  * its done, with err as an enum iser_error. arg is the struct iser_rdma. */
@@ -87,7 +87,7 @@ void lib_rdma_wr_done(void *arg, struct rcap_wr *wr, int err);
  * iser_rdma. */
 void lib_rdma_received(void *arg, struct rcap_recv *r, int err);
 
-/* ---- rdma_conn.c ---- */
+/* ---- conn.c ---- */
 
 /* lib_rdma_new makes a connection that is not connected. NULL: out of memory. */
 struct iser_rdma *lib_rdma_new(struct iser_context *ctx,
@@ -107,13 +107,13 @@ void lib_rdma_closed(struct iser_rdma *c);
  * reported, or will not come. Does nothing without a listener. */
 void lib_rdma_asked(struct iser_rdma *c);
 
-/* ---- rdma_iwarp.c ---- */
+/* ---- iwarp.c ---- */
 
 /* lib_rdma_make makes a queue pair on a socket, which it owns whatever it
  * returns. Returns an enum iser_error. */
 int lib_rdma_make(struct iser_rdma *c, int fd, bool active);
 
-/* ---- rdma_device.c: they return an enum iser_error ---- */
+/* ---- device.c: they return an enum iser_error ---- */
 
 /* lib_rdma_device_connect begins to connect to c->host. */
 int lib_rdma_device_connect(struct iser_rdma *c, uint16_t port);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_iwarp.c: RDMA connections by software iWARP on a socket. */
-#include "lib/rdma.h"
+/* iwarp.c: RDMA connections by software iWARP on a socket. */
+#include "lib/rdma/rdma.h"
 
 #define FPDU_MAX 65535u
 
@@ -18,7 +18,7 @@ static void on_stream_closed(void *arg, int err)
 {
 	struct iser_rdma *c = arg;
 
-	(void)err; /* on_closed of rdma_conn.c has it */
+	(void)err; /* on_closed of conn.c has it */
 	iser_rdma_get_stats(c, &c->stats);
 	iwarp_free(c->iwarp);
 	c->iwarp = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_conn.c: the life of an RDMA connection: up-calls of its queue pair, the
+/* conn.c: the life of an RDMA connection: up-calls of its queue pair, the
  * callbacks of its user, its end. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/rdma.h"
+#include "lib/rdma/rdma.h"
 
 /* ---- listeners ---- */
 

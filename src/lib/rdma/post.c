@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_post.c: requests, receives and memory of RDMA connections. */
+/* post.c: requests, receives and memory of RDMA connections. */
 #include <assert.h>
 #include <string.h>
 
-#include "lib/rdma.h"
+#include "lib/rdma/rdma.h"
 
 /* The contents of the `library` members of the caller's structs. */
 struct lib_wr {

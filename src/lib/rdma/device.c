@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_device.c: RDMA connections over devices, by the verbs module. */
+/* device.c: RDMA connections over devices, by the verbs module. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/rdma.h"
+#include "lib/rdma/rdma.h"
 #include "net/verbs.h"
 
 #define PRIVATE_MAX 56	 /* the limit of InfiniBand, the smallest one */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_listen.c: listening for RDMA connections, and answering them. */
+/* listen.c: listening for RDMA connections, and answering them. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/rdma.h"
+#include "lib/rdma/rdma.h"
 
 /* At RDMA_ASKING_MAX the listener pauses: connections that never send a request
  * must not take all memory. */
