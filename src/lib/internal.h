@@ -24,10 +24,6 @@
  *   block.c       the blocking calls of a block device
  *   ask.c         asks a unit who it is (ask.h)
  *   verify.c      does so when a session of one path is in doubt
- *   unit_job.c    requests of a unit: their order and their end
- *   unit_steps.c  the commands of a request
- *   unit.c        opening a unit: its properties (unit.h)
- *   unit_calls.c  blocking requests, and the text and errno of a result
  *   request.c     NOP-Out and task management
  *   connect.c     connections of a session: from the first byte to the last
  *   conns.c       the caller adds and removes connections

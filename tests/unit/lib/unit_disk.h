@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "lib/jobs.h"
+#include "lib/unit/jobs.h"
 #include "scsi/cdb.h"
 #include "scsi/sense.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * unit_job.c: the requests of a unit: which may be in progress together, and their
+ * job.c: the requests of a unit: which may be in progress together, and their
  * end.
  *
  * A job that changes part of a block reads the whole block and writes it back.
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/jobs.h"
+#include "lib/unit/jobs.h"
 
 #define NIOV_MAX  1000
 #define ALL_FLAGS (ISER_OP_FUA | ISER_OP_MAY_UNMAP | ISER_OP_FAST)

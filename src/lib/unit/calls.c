@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* unit_calls.c: the blocking requests of a unit; the result of a request as text
+/* calls.c: the blocking requests of a unit; the result of a request as text
  * and as errno. */
 #include <errno.h>
 #include <stdio.h>
 
-#include "lib/jobs.h"
+#include "lib/unit/jobs.h"
 
 #define STATUS_RESERVATION_CONFLICT 0x18
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * jobs.h: a unit and its requests (iser/unit.h). A request is carried out by a
- * job, which has commands in progress: unit_job.c begins and ends jobs,
- * unit_steps.c chooses their commands. Jobs and commands are allocated when they
- * are needed and reused.
+ * job, which has commands in progress. Jobs and commands are allocated when they
+ * are needed and reused. The files, each of which calls those above it:
+ *   job.c    requests of a unit: their order and their end
+ *   steps.c  the commands of a request
+ *   unit.c   opening a unit: its properties
+ *   calls.c  blocking requests, and the text and errno of a result
  */
-#ifndef LIB_JOBS_H
-#define LIB_JOBS_H
+#ifndef LIB_UNIT_JOBS_H
+#define LIB_UNIT_JOBS_H
 
 #include "iser/unit.h"
 #include "lib/internal.h"
@@ -59,7 +62,7 @@ struct unit_job {
 	uint64_t first, end; /* the blocks that the request touches */
 	uint64_t lba, left;  /* of UNIT_MIDDLE: not yet submitted */
 	bool starting;	  /* within iser_unit_submit: done must not be called */
-	bool has_partial; /* see unit_job.c */
+	bool has_partial; /* see job.c */
 	bool flushed;	  /* the SYNCHRONIZE CACHE was submitted */
 	unsigned in_flight; /* commands */
 	int err;	    /* the first failure; no command follows */
@@ -128,13 +131,13 @@ enum {
 	LIB_REQUEST_WANTED,
 };
 
-/* ---- unit_steps.c ---- */
+/* ---- steps.c ---- */
 
 /* lib_job_advance submits the next commands of a job; it calls lib_job_end
  * when there are none. */
 void lib_job_advance(struct unit_job *j);
 
-/* ---- unit_job.c ---- */
+/* ---- job.c ---- */
 
 /* lib_job_end ends a job without commands in progress and calls done of its
  * request. */

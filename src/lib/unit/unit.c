@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "lib/jobs.h"
+#include "lib/unit/jobs.h"
 #include "scsi/cdb.h"
 
 #define TYPE_CD	       0x05

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* unit_steps.c: the commands of a request (SBC-3 §5): chunks that the limits of
+/* steps.c: the commands of a request (SBC-3 §5): chunks that the limits of
  * the unit permit, partial blocks, and what replaces a command that the unit does
  * not support. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/jobs.h"
+#include "lib/unit/jobs.h"
 #include "scsi/cdb.h"
 
 #define WINDOW	8  /* commands of one READ or WRITE in progress */
