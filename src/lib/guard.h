@@ -10,7 +10,7 @@
  *
  * Commands with no_retry, and all others (INQUIRY, TEST UNIT READY, reservations), pass.
  * guard.c has the LUNs and their states, hold.c the commands that wait, verify.c asks
- * (sessions of one path; path_check.c does it for a path of several).
+ * (sessions of one path; path/check.c does it for a path of several).
  */
 #ifndef LIB_GUARD_H
 #define LIB_GUARD_H

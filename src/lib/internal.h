@@ -2,7 +2,7 @@
 /*
  * internal.h: what the files of libiser share. One thread at a time uses a
  * context and all that belongs to it (iser.h). The files, each of which calls
- * those above it:
+ * those above it, and none the rooms lib/unit, lib/path and lib/rdma:
  *   error.c       error codes and messages
  *   loop.c        the event loop
  *   state.c       the states of a session; queries
@@ -30,8 +30,6 @@
  *   abort.c       ends commands of the caller
  *   session.c     connecting and disconnecting one session
  *   discover.c    SendTargets
- *   path_*.c      several paths to one unit (path.h)
- *   connect_calls.c  the calls that connect a session, or one of several paths
  *   context.c     making and freeing a context
  */
 #ifndef LIB_INTERNAL_H
@@ -240,7 +238,7 @@ struct lib_removing {
 	void *arg;
 };
 
-/* Up-calls of a session that is one path of a set (path.h). */
+/* Up-calls of a session that is one path of a set (path/path.h). */
 struct lib_member_ops {
 	/* the session has ended after it was logged in; err has the reason */
 	void (*lost)(void *arg, int err);
@@ -261,7 +259,7 @@ struct lib_member {
 #define LIB_IO_HISTORY	2
 #define LIB_IO_ABORTING 0x8000u
 
-/* A session that is a set of paths has one; the functions are path_calls.c's. */
+/* A session that is a set of paths has one; the functions are path/calls.c's. */
 struct lib_set {
 	const struct lib_set_ops *ops;
 };

@@ -2,7 +2,7 @@
 /*
  * fleet.h: many gateways, many units, many initiators on one virtual clock. The units at
  * the gateways are the real ones (src/cluster), and initiators choose paths by the real
- * policy (lib/path_policy.c). All else is a model with the costs below.
+ * policy (lib/path/policy.c). All else is a model with the costs below.
  *
  * fleet_store.c	the records on the servers of objects, and the monitor that fences
  * fleet_gateway.c	gateways: a process with its units, which is stopped in order,
@@ -14,7 +14,7 @@
 #define TESTS_SIM_FLEET_H
 
 #include "cluster/unit.h"
-#include "lib/path_policy.h"
+#include "lib/path/policy.h"
 #include "sim/cluster_store.h"
 
 #define FLEET_PATHS 3u /* gateways of a unit */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * path_io_test.c: the commands of a set of paths. The test takes the place of
- * lib_io_submit (the sessions of the paths) and of path_check.c and path_link.c
+ * lib_io_submit (the sessions of the paths) and of path/check.c and path/link.c
  * (struct lib_path_ups); it ends each command as a target or a loss would.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "lib/path.h"
+#include "lib/path/path.h"
 #include "scsi/cdb.h"
 
 #define N   2

@@ -3,7 +3,7 @@
  * gets. */
 #include "cmocka_all.h"
 #include "lib/internal.h"
-#include "lib/path_policy.h"
+#include "lib/path/policy.h"
 #include "scsi/cdb.h"
 
 #define N 3

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "lib/path_unit.h"
+#include "lib/path/unit.h"
 
 /* REPORT TARGET PORT GROUPS: group 1 with two ports, preferred, and group 2. */
 static const uint8_t groups[] = {

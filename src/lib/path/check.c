@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * path_check.c: the check of one path. After each login and each doubt (guard.h): does it
+ * check.c: the check of one path. After each login and each doubt (guard.h): does it
  * reach the unit of the set, with the same size (ask.h)? Then, and at each polling_interval: which access
  * state has its target port group (REPORT TARGET PORT GROUPS, SPC-4 §6.37), and does
  * the unit answer (TEST UNIT READY)? A status other than those for access states is
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "lib/path.h"
+#include "lib/path/path.h"
 #include "scsi/cdb.h"
 
 #define TPGS_SHIFT 4 /* byte 5 of INQUIRY data */

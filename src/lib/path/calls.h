@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* path_calls.h: connecting a set of paths, for connect_calls.c. */
+/* calls.h: connecting a set of paths, for connect.c. */
 #ifndef LIB_PATH_CALLS_H
 #define LIB_PATH_CALLS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * path_fence.c: ends the lost session of a path through the portal of another path.
+ * fence.c: ends the lost session of a path through the portal of another path.
  * A portal that does not answer may still execute WRITEs of that session. A login with
  * the ISID of the lost session and TSIH 0 ends the session and its tasks (RFC 7143
  * §6.3.5), through any portal of the same portal group, since the group is one target
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "lib/path.h"
+#include "lib/path/path.h"
 
 /* ---- sessions that end ---- */
 

@@ -4,21 +4,22 @@
  * without a connection, whose struct lib_set has the functions that other files
  * call; each path has a session with a connection of its own. The files, each of
  * which calls those above it only:
- *   path_policy.c  which path gets a command; what a failed command means
- *   path_unit.c    target port groups
- *   path_io.c      the commands of a set
- *   path_fence.c   ends a lost session through the portal of another path
- *   path_check.c   identity, access state and readiness of one path
- *   path_link.c    the session of one path: log in, lose, log in again
- *   path_set.c     making and ending a set; SendTargets
- *   path_calls.c   struct lib_set_ops and the public calls for paths
+ *   policy.c  which path gets a command; what a failed command means
+ *   unit.c    target port groups
+ *   io.c      the commands of a set
+ *   fence.c   ends a lost session through the portal of another path
+ *   check.c   identity, access state and readiness of one path
+ *   link.c    the session of one path: log in, lose, log in again
+ *   set.c     making and ending a set; SendTargets
+ *   calls.c   struct lib_set_ops and the public calls for paths
+ *   connect.c the calls that connect a session of one path or of several
  */
-#ifndef LIB_PATH_H
-#define LIB_PATH_H
+#ifndef LIB_PATH_PATH_H
+#define LIB_PATH_PATH_H
 
 #include "lib/internal.h"
-#include "lib/path_policy.h"
-#include "lib/path_unit.h"
+#include "lib/path/policy.h"
+#include "lib/path/unit.h"
 
 #define LIB_SLOW_TIME \
  60 /* seconds until an attempt that is not likely to help */
@@ -31,7 +32,7 @@ enum lib_path_state {
 	PATH_CHECK, /* logged in; whether it reaches the unit is being checked */
 	PATH_READY,
 	PATH_LOST,  /* the session is ending */
-	PATH_FENCE, /* without a session; path_fence.c ends the lost one */
+	PATH_FENCE, /* without a session; fence.c ends the lost one */
 };
 
 enum lib_check_step {
@@ -44,7 +45,7 @@ enum lib_check_step {
 
 struct lib_path;
 
-/* path_check.c's */
+/* check.c's */
 struct lib_check {
 	enum lib_check_step step;
 	bool in_progress;
@@ -60,7 +61,7 @@ struct lib_check {
 	struct iser_parameters params;
 };
 
-/* path_fence.c's */
+/* fence.c's */
 struct lib_fence {
 	struct iser_session *session; /* of PATH_FENCE, else NULL */
 	unsigned tried; /* bit N: the portal of path N was asked, without result */
@@ -154,7 +155,7 @@ static inline xtime lib_paths_seconds(unsigned seconds, unsigned initial)
 	return (seconds ? seconds : initial) * XTIME_S;
 }
 
-/* ---- path_io.c ---- */
+/* ---- io.c ---- */
 
 /* lib_list_init empties a list of commands. */
 void lib_list_init(struct lib_io_list *l);
@@ -176,7 +177,7 @@ void lib_paths_describe(const struct lib_paths *set, char *out, size_t size);
 /* lib_paths_timers prepares the timers of a set and of its paths. */
 void lib_paths_timers(struct lib_paths *set);
 
-/* ---- path_fence.c ---- */
+/* ---- fence.c ---- */
 
 /* lib_path_leave logs out of an earlier session of a path and frees the session;
  * lib_link_is_ended waits for the end. */
@@ -192,7 +193,7 @@ void lib_fence_end(struct lib_path *p);
  * session, and its commands go on. */
 void lib_fence_note(struct lib_path *p, int group);
 
-/* ---- path_check.c ---- */
+/* ---- check.c ---- */
 
 /* lib_check_begin begins a check; whole: with the identity of the unit. */
 void lib_check_begin(struct lib_path *p, bool whole);
@@ -205,7 +206,7 @@ void lib_check_soon(struct lib_path *p, bool whole);
  * unit; struct lib_guard of its session asks for that. */
 void lib_check_doubt(struct lib_path *p);
 
-/* ---- path_link.c ---- */
+/* ---- link.c ---- */
 
 /* lib_link_begin begins an attempt to log in. */
 void lib_link_begin(struct lib_path *p);
@@ -227,7 +228,7 @@ void lib_link_excluded(struct lib_path *p);
 void lib_link_end(struct lib_path *p);
 bool lib_link_is_ended(const struct lib_path *p);
 
-/* ---- path_set.c ---- */
+/* ---- set.c ---- */
 
 /* lib_paths_start begins to connect a set. Arguments as of
  * iser_connect_paths_start. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* connect_calls.c: the calls that connect a session of one path or of several, and
+/* connect.c: the calls that connect a session of one path or of several, and
  * the text form of several URLs. */
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/path_calls.h"
+#include "lib/path/calls.h"
 
 /* ---- several URLs in one text ---- */
 

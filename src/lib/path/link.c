@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * path_link.c: the session of one path. After a loss the next session has the ISID
+ * link.c: the session of one path. After a loss the next session has the ISID
  * of the lost one, so that the target ends the lost one and its tasks first (RFC
- * 7143 §6.3.5); the commands that wait for that go on then. path_fence.c does the same
+ * 7143 §6.3.5); the commands that wait for that go on then. fence.c does the same
  * through another portal before. They go on, too, when the portal refuses the
  * connection, because the process that had them has ended, and when another path reports
  * that the target port moves no data any more.
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/path.h"
+#include "lib/path/path.h"
 
 #define BACKOFF_MIN (100 * XTIME_MS)
 #define BACKOFF_MAX (5 * XTIME_S)

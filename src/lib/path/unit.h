@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * path_unit.h: what a unit reports about its paths: target port groups (SPC-4 §6.37).
+ * unit.h: what a unit reports about its paths: target port groups (SPC-4 §6.37).
  * Functions of their arguments alone; each length is checked against the bytes that
  * came.
  */

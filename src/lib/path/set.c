@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* path_set.c: making and ending a set of paths; the portals of paths=all. */
+/* set.c: making and ending a set of paths; the portals of paths=all. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/path.h"
+#include "lib/path/path.h"
 
 /* ---- the result of connecting ---- */
 

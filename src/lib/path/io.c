@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * path_io.c: the commands of a set of paths. A command is in the queue of the set,
+ * io.c: the commands of a set of paths. A command is in the queue of the set,
  * or at the session of one path, or on the list of a path whose session was lost,
  * until that target cannot execute it any more.
  *
  * While the library has a command, iser_io.library holds the caller's done, the
  * set, how often it was issued, and its path.
  */
-#include "lib/path.h"
+#include "lib/path/path.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* path_calls.c: what a set of paths does for the calls that take a session, and the
+/* calls.c: what a set of paths does for the calls that take a session, and the
  * public calls for paths. */
-#include "lib/path_calls.h"
+#include "lib/path/calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/escape.h"
-#include "lib/path.h"
+#include "lib/path/path.h"
 
 /* ---- queries ---- */
 

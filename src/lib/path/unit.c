@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* path_unit.c: target port groups. */
-#include "lib/path_unit.h"
+/* unit.c: target port groups. */
+#include "lib/path/unit.h"
 
 #include "base/bytes.h"
 

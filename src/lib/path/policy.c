@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* path_policy.c: the choice of a path, and the rules for commands that a path did
+/* policy.c: the choice of a path, and the rules for commands that a path did
  * not execute. */
-#include "lib/path_policy.h"
+#include "lib/path/policy.h"
 
 #include "lib/internal.h"
 #include "scsi/cdb.h"

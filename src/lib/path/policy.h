@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * path_policy.h: which path of a set gets the next command, and what happens to a
+ * policy.h: which path of a set gets the next command, and what happens to a
  * command that a path did not execute. Functions of their arguments alone.
  */
 #ifndef LIB_PATH_POLICY_H
@@ -89,7 +89,7 @@ struct lib_decision {
 /*
  * lib_path_decide decides by the result of a command. may_repeat: it was not issued
  * too often yet; has_other: another path carries commands. RESERVATION CONFLICT and
- * all other statuses that are not named in path_policy.c are the caller's.
+ * all other statuses that are not named in policy.c are the caller's.
  */
 struct lib_decision lib_path_decide(const struct iser_io *io, bool may_repeat,
 				    bool has_other);
