@@ -160,6 +160,8 @@ class Verbs(Live):
                 ("target.set", {"name": A, "fields": {"luns": {"0": {"backstore": ["one"]}}}}, "a list"),
                 ("target.set", {"name": A, "fields": {"data-timeout": 10**18}}, "data-timeout"),
                 ("target.set", {"name": A, "fields": {"data-timeout": -1}}, "data-timeout"),
+                ("target.set", {"name": A, "fields": {"data-timeout": 60.0}}, "fields: a value is neither a string"),
+                ("target.set", {"name": A, "fields": {"portal-groups": ["front", None]}}, "fields: a value is neither"),
                 ("target.set", {"name": A, "fields": {"alias": "x" * (1 << 20)}}, "longer than 223"),
                 ("target.set", {"name": A, "feilds": {}}, "unknown parameter"),
                 ("target.set", {"name": A, "fields": {"alias": "x"}, "dry-run": 2}, "yes or no"),

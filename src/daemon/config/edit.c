@@ -213,7 +213,6 @@ static bool do_replace(struct edit_tree *t, const struct cfg_edit *x)
 static bool do_remove(struct edit_tree *t, const struct cfg_edit *x)
 {
 	struct edit_place p;
-	size_t index;
 
 	if (x->fields && x->fields->n)
 		return cfg_edit_fail(t,
@@ -224,10 +223,7 @@ static bool do_remove(struct edit_tree *t, const struct cfg_edit *x)
 		return cfg_edit_fail(t, "cannot be removed");
 	if (!cfg_edit_must_find(t, &p))
 		return false;
-	index = (size_t)(p.item - p.parent->items);
-	p.parent->n--;
-	p.parent->by_key = NULL;
-	memmove(p.item, p.item + 1, (p.parent->n - index) * sizeof(*p.item));
+	cfg_node_take(p.parent, p.item);
 	return true;
 }
 

@@ -40,9 +40,7 @@ static struct cfg_node *scalar(const struct field_edit *x, const char *text)
 {
 	struct cfg_node *n = cfg_node_new(x->t->arena, CFG_NODE_SCALAR, text);
 
-	if (n)
-		n->is_quoted = true;
-	else
+	if (!n)
 		(void)cfg_edit_no_memory(x->t);
 	return n;
 }
@@ -84,55 +82,22 @@ static struct cfg_node *read_yaml(const struct field_edit *x, const char *text)
 	return n;
 }
 
-/* The place of a value is in no file. */
-static void forget_places(struct cfg_node *n)
-{
-	n->at = (struct cfg_place){ 0 };
-	for (unsigned i = 0; i < n->n; i++) {
-		n->items[i].at = n->at;
-		forget_places(n->items[i].value);
-	}
-}
-
 /* Returns v, which a client sent, as a file would have it. NULL after an error. */
 static struct cfg_node *value_of(const struct field_edit *x,
 				 const struct cfg_node *v)
 {
-	struct cfg_node *n;
-
 	if (v->type != CFG_NODE_SCALAR)
-		n = cfg_node_copy(x->t->arena, v);
-	else if (is_list(x->field) && x->field->shape != CFG_LISTED)
-		n = split(x, v->text);
-	else if (x->field->shape == CFG_ONE)
+		return cfg_node_copy(x->t->arena, v);
+	if (is_list(x->field) && x->field->shape != CFG_LISTED)
+		return split(x, v->text);
+	if (x->field->shape == CFG_ONE)
 		return scalar(x, v->text);
-	else if (x->op == '-' && x->field->shape == CFG_NAMED)
-		n = split(x, v->text);
-	else
-		n = read_yaml(x, v->text);
-	if (n)
-		forget_places(n);
-	return n;
+	if (x->op == '-' && x->field->shape == CFG_NAMED)
+		return split(x, v->text);
+	return read_yaml(x, v->text);
 }
 
 /* ---- lists and mappings ---- */
-
-static bool is_same(const struct cfg_node *a, const struct cfg_node *b)
-{
-	if (a->type != b->type || a->n != b->n)
-		return false;
-	if (a->type == CFG_NODE_SCALAR)
-		return !strcmp(a->text, b->text);
-	for (unsigned i = 0; i < a->n; i++) {
-		const struct cfg_node *v =
-			a->items[i].key ? cfg_node_get(b, a->items[i].key)
-					: b->items[i].value;
-
-		if (!v || !is_same(a->items[i].value, v))
-			return false;
-	}
-	return true;
-}
 
 static bool put(const struct field_edit *x, struct cfg_node *to,
 		const char *key, struct cfg_node *value)
@@ -151,7 +116,7 @@ static bool has_entry(const struct field_edit *x, const struct cfg_node *list,
 		      const struct cfg_node *v)
 {
 	for (unsigned i = 0; x->field->shape == CFG_ONE && i < list->n; i++)
-		if (is_same(list->items[i].value, v))
+		if (cfg_node_is_same(list->items[i].value, v))
 			return true;
 	return false;
 }
@@ -185,7 +150,7 @@ static bool is_entry(const struct field_edit *x, const struct cfg_node *a,
 	if (has_initiators(x->field) && a->type == CFG_NODE_SCALAR &&
 	    b->type == CFG_NODE_SCALAR)
 		return iscsi_name_equal(a->text, b->text);
-	return is_same(a, b);
+	return cfg_node_is_same(a, b);
 }
 
 /* Removes the entry of a list that equals v, or the key v of a mapping. False: there
@@ -202,9 +167,7 @@ static bool remove_entry(const struct field_edit *x, struct cfg_node *from,
 		i++;
 	if (i == from->n)
 		return false;
-	from->n--;
-	memmove(&from->items[i], &from->items[i + 1],
-		(from->n - i) * sizeof(from->items[0]));
+	cfg_node_take(from, &from->items[i]);
 	return true;
 }
 
@@ -303,7 +266,7 @@ static bool set_field(struct edit_tree *t, enum cfg_noun_id id,
 		return cfg_edit_no_memory(t);
 	if (!x.field)
 		return put(&x, noun, x.name, scalar(&x, ""));
-	if (given->type == CFG_NODE_SCALAR && cfg_node_is_null(given)) {
+	if (given->type == CFG_NODE_SCALAR && !*given->text) {
 		if (x.op)
 			return cfg_edit_fail(t, "%s: no value; give one", key);
 		(void)cfg_node_remove(noun, x.name);

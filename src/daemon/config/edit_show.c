@@ -130,13 +130,14 @@ struct cfg_node *cfg_edit_list(const struct cfg_model *m, const char *word,
 
 /* ---- one noun ---- */
 
-/* Returns the value of a field that is not in the tree: its default. */
+/* Returns the value of a field that is not in the tree: its default, or null. */
 static struct cfg_node *default_of(struct edit_tree *t,
 				   const struct cfg_field *f,
 				   const struct options *defaults)
 {
 	const struct cfg_row *row = cfg_field_row(f);
 	char text[4200] = "";
+	struct cfg_node *n;
 
 	if (f->option && f->shape == CFG_ONE)
 		cfg_value_text(row, defaults, text, sizeof(text));
@@ -144,7 +145,10 @@ static struct cfg_node *default_of(struct edit_tree *t,
 		snprintf(text, sizeof(text), "%s", row->opt.initial);
 	else if (f->shape == CFG_ONE && row->opt.kind == OPT_KIND_FLAG)
 		snprintf(text, sizeof(text), "no");
-	return cfg_node_new(t->arena, CFG_NODE_SCALAR, text);
+	n = cfg_node_new(t->arena, CFG_NODE_SCALAR, text);
+	if (n)
+		n->is_quoted = *text;
+	return n;
 }
 
 static struct cfg_node *all_fields(struct edit_tree *t,

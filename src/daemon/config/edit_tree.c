@@ -76,14 +76,6 @@ bool cfg_edit_no_memory(const struct edit_tree *t)
 
 /* ---- the tree ---- */
 
-/* A text such as "null" stays a text when the tree is read. */
-static void quote_all(struct cfg_node *n)
-{
-	n->is_quoted = n->type == CFG_NODE_SCALAR;
-	for (unsigned i = 0; i < n->n; i++)
-		quote_all(n->items[i].value);
-}
-
 bool cfg_edit_tree_open(struct edit_tree *t, const struct cfg_model *m,
 			const char *word, const char *name, struct cfg_arena *a,
 			struct cfg_errors *e)
@@ -101,10 +93,7 @@ bool cfg_edit_tree_open(struct edit_tree *t, const struct cfg_model *m,
 	if (t->noun->id != CFG_NOUN_DAEMON && !*t->name)
 		return cfg_edit_fail(t, "no name; give one after the verb");
 	t->root = cfg_model_tree(m, a);
-	if (!t->root)
-		return cfg_edit_no_memory(t);
-	quote_all(t->root);
-	return true;
+	return t->root || cfg_edit_no_memory(t);
 }
 
 /* Returns the value of a key; if it is missing, NULL or with make a new one.

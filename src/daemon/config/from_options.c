@@ -41,8 +41,6 @@ static void add_text(struct maker *k, struct cfg_node *parent, const char *key,
 {
 	struct cfg_node *n = text ? node(k, CFG_NODE_SCALAR, text) : NULL;
 
-	if (n)
-		n->is_quoted = true;
 	if (text)
 		add(k, parent, key, n);
 }

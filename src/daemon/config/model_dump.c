@@ -227,20 +227,6 @@ struct differ {
 	bool failed;
 };
 
-static bool is_same(const struct cfg_node *a, const struct cfg_node *b)
-{
-	if (a->type != b->type || a->n != b->n)
-		return false;
-	if (a->type == CFG_NODE_SCALAR)
-		return !strcmp(a->text, b->text);
-	for (unsigned i = 0; i < a->n; i++)
-		if ((a->items[i].key &&
-		     strcmp(a->items[i].key, b->items[i].key) != 0) ||
-		    !is_same(a->items[i].value, b->items[i].value))
-			return false;
-	return true;
-}
-
 struct comparison {
 	struct options a, b;
 	char x[VALUE_SIZE], y[VALUE_SIZE];
@@ -288,7 +274,7 @@ enum cfg_difference cfg_backstore_compare(const struct cfg_backstore *a,
 	struct comparison *c;
 	enum cfg_difference d;
 
-	if (x && y && is_same(x, y))
+	if (x && y && cfg_node_is_same(x, y))
 		return CFG_SAME;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -407,7 +393,7 @@ static void diff_nodes(struct differ *d, const char *path,
 		       const struct cfg_node *from, const struct cfg_node *to)
 {
 	if (from->type != CFG_NODE_MAP || to->type != CFG_NODE_MAP) {
-		if (!is_same(from, to))
+		if (!cfg_node_is_same(from, to))
 			report(d, path, from, to);
 		return;
 	}

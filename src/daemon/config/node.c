@@ -82,6 +82,7 @@ struct cfg_node *cfg_node_new(struct cfg_arena *a, enum cfg_node_type type,
 	n->type = type;
 	if (!text)
 		return n;
+	n->is_quoted = true;
 	n->text = cfg_arena_text(a, text, strlen(text));
 	return n->text ? n : NULL;
 }
@@ -118,17 +119,21 @@ struct cfg_item *cfg_node_add(struct cfg_arena *a, struct cfg_node *n,
 	return item;
 }
 
-bool cfg_node_remove(struct cfg_node *n, const char *key)
+void cfg_node_take(struct cfg_node *n, struct cfg_item *item)
 {
-	struct cfg_item *item = cfg_node_find(n, key);
-
-	if (!item)
-		return false;
 	n->n--;
 	memmove(item, item + 1,
 		(size_t)(n->items + n->n - item) * sizeof(*item));
 	n->by_key = NULL;
-	return true;
+}
+
+bool cfg_node_remove(struct cfg_node *n, const char *key)
+{
+	struct cfg_item *item = cfg_node_find(n, key);
+
+	if (item)
+		cfg_node_take(n, item);
+	return item;
 }
 
 bool cfg_node_join(struct cfg_arena *a, struct cfg_node *n,
@@ -221,6 +226,23 @@ bool cfg_node_is_null(const struct cfg_node *n)
 	       (!*n->text || !strcmp(n->text, "~") || !strcmp(n->text, "null"));
 }
 
+bool cfg_node_is_same(const struct cfg_node *a, const struct cfg_node *b)
+{
+	if (a->type != b->type || a->n != b->n)
+		return false;
+	if (a->type == CFG_NODE_SCALAR)
+		return !strcmp(a->text, b->text);
+	for (unsigned i = 0; i < a->n; i++) {
+		const struct cfg_node *v =
+			a->items[i].key ? cfg_node_get(b, a->items[i].key)
+					: b->items[i].value;
+
+		if (!v || !cfg_node_is_same(a->items[i].value, v))
+			return false;
+	}
+	return true;
+}
+
 struct cfg_node *cfg_node_copy(struct cfg_arena *a, const struct cfg_node *n)
 {
 	struct cfg_node *copy = cfg_node_new(a, n->type, n->text);
@@ -228,15 +250,11 @@ struct cfg_node *cfg_node_copy(struct cfg_arena *a, const struct cfg_node *n)
 	if (!copy)
 		return NULL;
 	copy->is_quoted = n->is_quoted;
-	copy->at = n->at;
 	for (unsigned i = 0; i < n->n; i++) {
 		struct cfg_node *value = cfg_node_copy(a, n->items[i].value);
-		struct cfg_item *item =
-			cfg_node_add(a, copy, n->items[i].key, value);
 
-		if (!item)
+		if (!cfg_node_add(a, copy, n->items[i].key, value))
 			return NULL;
-		item->at = n->items[i].at;
 	}
 	(void)cfg_node_sort(a, copy);
 	return copy;

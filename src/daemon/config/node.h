@@ -49,7 +49,7 @@ struct cfg_item {
 /* All pointers are to memory of the tree's arena. */
 struct cfg_node {
 	enum cfg_node_type type;
-	bool is_quoted; /* a scalar in quotes, so never a null value */
+	bool is_quoted; /* a scalar in quotes or of the program: never null */
 	struct cfg_place at;
 	const char *text; /* of a scalar */
 	struct cfg_item *items;
@@ -65,6 +65,8 @@ struct cfg_node *cfg_node_new(struct cfg_arena *a, enum cfg_node_type type,
  * sequence (key NULL), and returns the new item. NULL: no memory. */
 struct cfg_item *cfg_node_add(struct cfg_arena *a, struct cfg_node *n,
 			      const char *key, struct cfg_node *value);
+/* cfg_node_take removes an item of n. */
+void cfg_node_take(struct cfg_node *n, struct cfg_item *item);
 /* cfg_node_remove removes the item with this key. False: there is none. */
 bool cfg_node_remove(struct cfg_node *n, const char *key);
 /* cfg_node_join removes the items of the mapping n whose value is NULL, and adds the
@@ -81,7 +83,11 @@ struct cfg_item *cfg_node_find(const struct cfg_node *n, const char *key);
 struct cfg_node *cfg_node_get(const struct cfg_node *n, const char *key);
 /* cfg_node_is_null returns whether the value was left out, or is null or ~. */
 bool cfg_node_is_null(const struct cfg_node *n);
-/* cfg_node_copy returns a copy of n with its own memory in a. NULL: no memory. */
+/* cfg_node_is_same returns whether two nodes have the same texts; the order counts in
+ * sequences only. */
+bool cfg_node_is_same(const struct cfg_node *a, const struct cfg_node *b);
+/* cfg_node_copy returns a copy of n with its own memory in a, which is in no file.
+ * NULL: no memory. */
 struct cfg_node *cfg_node_copy(struct cfg_arena *a, const struct cfg_node *n);
 
 #endif

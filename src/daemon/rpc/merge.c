@@ -13,12 +13,12 @@ static const char no_memory[] = "out of memory";
 
 /* ---- from a tree to JSON ---- */
 
-static json_t *items_json(const struct cfg_node *n)
+static json_t *items_json(const struct cfg_node *n, bool whole)
 {
 	json_t *all = n->type == CFG_NODE_MAP ? json_object() : json_array();
 
 	for (unsigned i = 0; all && i < n->n; i++) {
-		json_t *v = rpc_tree_json(n->items[i].value);
+		json_t *v = rpc_tree_json(n->items[i].value, whole);
 		int err = n->type == CFG_NODE_MAP
 				  ? json_object_set_new(all, n->items[i].key, v)
 				  : json_array_append_new(all, v);
@@ -31,10 +31,14 @@ static json_t *items_json(const struct cfg_node *n)
 	return all;
 }
 
-json_t *rpc_tree_json(const struct cfg_node *n)
+json_t *rpc_tree_json(const struct cfg_node *n, bool whole)
 {
-	return n->type == CFG_NODE_SCALAR ? json_string(n->text)
-					  : items_json(n);
+	json_t *v;
+
+	if (n->type != CFG_NODE_SCALAR)
+		return items_json(n, whole);
+	v = cfg_node_is_null(n) ? NULL : json_string(n->text);
+	return v || whole ? v : json_null();
 }
 
 /* ---- the version ---- */
@@ -89,10 +93,7 @@ static const char *make_scalar(struct cfg_arena *a, const json_t *v,
 	else
 		return "a value is neither a string, a boolean nor an integer";
 	*out = cfg_node_new(a, CFG_NODE_SCALAR, text);
-	if (!*out)
-		return no_memory;
-	(*out)->is_quoted = true; /* "~" and "null" are texts */
-	return NULL;
+	return *out ? NULL : no_memory;
 }
 
 static const char *make_list(struct cfg_arena *a, const json_t *v,

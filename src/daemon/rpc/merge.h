@@ -11,8 +11,9 @@
 #define RPC_VERSION_SIZE 17 /* bytes of a version with its NUL */
 
 /* rpc_tree_json returns the tree with all scalars as strings, which the caller
- * releases. NULL: no memory, or a text is not UTF-8. */
-json_t *rpc_tree_json(const struct cfg_node *n);
+ * releases. A scalar that is null or not UTF-8 is null, unless all must be there
+ * (whole). NULL: no memory, or one is not. */
+json_t *rpc_tree_json(const struct cfg_node *n, bool whole);
 /* rpc_tree_version writes a hash of the tree (FNV-1a of 64 bits) in hexadecimal:
  * two trees have the same one by accident only, once in 2^64 pairs, or because an
  * administrator made them so. */

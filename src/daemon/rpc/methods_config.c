@@ -196,7 +196,7 @@ void method_config(const struct request *r)
 	struct cfg_arena memory = { 0 };
 	const struct cfg_node *tree =
 		cfg_model_tree(request_daemon(r)->model, &memory);
-	json_t *config = tree ? rpc_tree_json(tree) : NULL;
+	json_t *config = tree ? rpc_tree_json(tree, true) : NULL;
 	char version[RPC_VERSION_SIZE];
 
 	if (config) {

@@ -10,6 +10,7 @@
 
 #include "daemon/config/edit.h"
 #include "daemon/rpc/internal.h"
+#include "daemon/rpc/merge.h"
 
 /* A request, taken apart. */
 struct call {
@@ -118,71 +119,35 @@ static bool take_params(struct call *k)
 	return true;
 }
 
-/* ---- between JSON and nodes ---- */
-
-/* Returns a scalar as a file has it: "yes" for true. NULL: no memory. */
-static struct cfg_node *node_of_plain(struct cfg_arena *a, const json_t *v)
-{
-	char number[32];
-	const char *text = json_is_string(v)  ? json_string_value(v)
-			   : json_is_true(v)  ? "yes"
-			   : json_is_false(v) ? "no"
-					      : "";
-
-	if (json_is_integer(v)) {
-		snprintf(number, sizeof(number), "%lld",
-			 (long long)json_integer_value(v));
-		text = number;
-	} else if (json_is_real(v)) {
-		snprintf(number, sizeof(number), "%.17g", json_real_value(v));
-		text = number;
-	}
-	return cfg_node_new(a, CFG_NODE_SCALAR, text);
-}
-
-static struct cfg_node *node_of(struct cfg_arena *a, json_t *v)
-{
-	struct cfg_node *n;
-	const char *key;
-	json_t *item;
-	size_t i;
-
-	if (!json_is_object(v) && !json_is_array(v))
-		return node_of_plain(a, v);
-	n = cfg_node_new(a, json_is_object(v) ? CFG_NODE_MAP : CFG_NODE_SEQ,
-			 NULL);
-	json_object_foreach(v, key, item)
-	{
-		if (n && !cfg_node_add(a, n, key, node_of(a, item)))
-			n = NULL;
-	}
-	json_array_foreach(v, i, item) if (n && !cfg_node_add(a, n, NULL,
-							      node_of(a, item)))
-		n = NULL;
-	return n;
-}
-
-static json_t *json_of(const struct cfg_node *n)
-{
-	json_t *v;
-
-	if (n->type == CFG_NODE_SCALAR)
-		return *n->text ? json_string(n->text) : json_null();
-	v = n->type == CFG_NODE_MAP ? json_object() : json_array();
-	for (unsigned i = 0; i < n->n; i++)
-		if (n->type == CFG_NODE_MAP)
-			json_object_set_new(v, n->items[i].key,
-					    json_of(n->items[i].value));
-		else
-			json_array_append_new(v, json_of(n->items[i].value));
-	return v;
-}
-
 /* ---- verbs ---- */
 
 static void no_memory(const struct request *r)
 {
 	client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
+}
+
+/* Returns the fields as a tree; null removes a field, as an empty text does. NULL: there
+ * are none, or e has an error. */
+static struct cfg_node *
+tree_of_fields(const struct call *k, struct cfg_arena *a, struct cfg_errors *e)
+{
+	struct cfg_node *n = cfg_node_new(a, CFG_NODE_MAP, NULL);
+	const char *key, *why = n ? NULL : "out of memory";
+	json_t *fields = (json_t *)k->fields, *v;
+	void *next;
+
+	if (!fields)
+		return NULL;
+	json_object_foreach_safe(fields, next, key, v)
+	{
+		if (json_is_null(v))
+			json_object_set_new(fields, key, json_string(""));
+	}
+	if (!why)
+		why = rpc_tree_merge(a, n, fields);
+	if (why)
+		cfg_error(e, (struct cfg_place){ 0 }, "fields: %s", why);
+	return why ? NULL : n;
 }
 
 static void change(const struct call *k, struct cfg_errors *e)
@@ -195,16 +160,14 @@ static void change(const struct call *k, struct cfg_errors *e)
 	struct cfg_edit x = {
 		.noun = k->noun->name,
 		.name = k->name,
-		.fields = k->fields ? node_of(&a, (json_t *)k->fields) : NULL,
+		.fields = tree_of_fields(k, &a, e),
 	};
 	struct cfg_model *m = NULL;
 
 	for (unsigned i = 0; i < 4; i++)
 		if (!strcmp(words[i], k->verb->name))
 			x.verb = verbs[i];
-	if (k->fields && !x.fields)
-		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
-	else
+	if (!e->n)
 		m = cfg_edit(request_daemon(k->r)->model, &x, e);
 	cfg_arena_free(&a);
 	if (m)
@@ -216,9 +179,10 @@ static void list(const struct call *k)
 	struct cfg_arena a = { 0 };
 	const struct cfg_node *n =
 		cfg_edit_list(request_daemon(k->r)->model, k->noun->name, &a);
+	json_t *result = n ? rpc_tree_json(n, false) : NULL;
 
-	if (n)
-		client_result(k->r->client, k->r->id, json_of(n));
+	if (result)
+		client_result(k->r->client, k->r->id, result);
 	else
 		no_memory(k->r);
 	cfg_arena_free(&a);
@@ -229,9 +193,12 @@ static void show(const struct call *k, struct cfg_errors *e)
 	struct cfg_arena a = { 0 };
 	const struct cfg_node *n = cfg_edit_show(request_daemon(k->r)->model,
 						 k->noun->name, k->name, &a, e);
+	json_t *result = n ? rpc_tree_json(n, false) : NULL;
 
-	if (n)
-		client_result(k->r->client, k->r->id, json_of(n));
+	if (result)
+		client_result(k->r->client, k->r->id, result);
+	else if (!e->n)
+		no_memory(k->r);
 	cfg_arena_free(&a);
 }
 

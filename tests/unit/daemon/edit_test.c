@@ -13,6 +13,7 @@
 #include "daemon/config/nouns.h"
 #include "daemon/config/yaml.h"
 #include "daemon/rpc/api.h"
+#include "daemon/rpc/merge.h"
 
 #define A     "iqn.2026-01.com.example:a"
 #define B     "iqn.2026-01.com.example:b"
@@ -377,6 +378,46 @@ static void test_values_that_are_no_text(void **state)
 	cfg_model_free(m);
 }
 
+/* A text such as "null" stays one when something else is patched. */
+static void test_patch_keeps_texts(void **state)
+{
+	struct cfg_arena a = { 0 };
+	struct cfg_model *m = read_text(base), *next;
+	struct cfg_node *tree = cfg_model_tree(m, &a);
+	json_t *p = json_loads("{\"daemon\": {\"workers\": 3}}", 0, NULL);
+	char *before = cfg_dump(m), *after;
+
+	(void)state;
+	assert_null(rpc_tree_merge(&a, tree, p));
+	memset(&errors, 0, sizeof(errors));
+	next = cfg_model_of_tree(tree, &errors);
+	assert_non_null(next);
+	assert_int_equal(next->options.workers, 3);
+	next->options.workers = m->options.workers;
+	after = cfg_dump(next);
+	assert_string_equal(after, before);
+	json_decref(p);
+	free(before);
+	free(after);
+	cfg_arena_free(&a);
+	cfg_model_free(next);
+	cfg_model_free(m);
+}
+
+/* The text of iserctl is a text, too: only an empty one removes a field. */
+static void test_null_is_a_text(void **state)
+{
+	static const struct row row = { CFG_SET, "target", A, "alias null",
+					NULL };
+	struct cfg_model *m = read_text(base), *next = edit(m, &row);
+
+	(void)state;
+	assert_non_null(next);
+	assert_string_equal(next->targets.v[0].alias, "null");
+	cfg_model_free(next);
+	cfg_model_free(m);
+}
+
 static void test_list_and_show(void **state)
 {
 	static const struct {
@@ -492,6 +533,8 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_uses_in_maps),
 		cmocka_unit_test(test_values_that_are_no_text),
+		cmocka_unit_test(test_patch_keeps_texts),
+		cmocka_unit_test(test_null_is_a_text),
 		cmocka_unit_test(test_list_and_show),
 		cmocka_unit_test(test_luns),
 		cmocka_unit_test(test_nouns_of_the_socket),

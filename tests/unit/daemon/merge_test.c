@@ -28,7 +28,7 @@ static void check(const char *from, const char *patch, const char *to,
 		assert_string_equal(reason, why);
 	} else {
 		assert_null(reason);
-		got = rpc_tree_json(n);
+		got = rpc_tree_json(n, true);
 		if (!json_equal(got, b))
 			fail_msg("%s + %s: %s", from, patch,
 				 json_dumps(got, 0));
