@@ -2,7 +2,7 @@
 /*
  * internal.h: what the files of libiser share. One thread at a time uses a
  * context and all that belongs to it (iser.h). The files, each of which calls
- * those above it, and none the rooms lib/unit, lib/path and lib/rdma:
+ * those above it (none calls lib/unit, lib/path or lib/rdma):
  *   error.c       error codes and messages
  *   loop.c        the event loop
  *   state.c       the states of a session; queries

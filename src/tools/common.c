@@ -247,31 +247,18 @@ int say_request(const struct iser_unit *u, const struct iser_request *r,
 	return say_result(iser_unit_session(u), r->err, what, text);
 }
 
-#define TYPE_CD		  0x05
-#define GET_CONFIGURATION 0x46
-#define RANDOM_WRITABLE	  0x20
-#define CURRENT		  0x01
+#define TYPE_CD 0x05 /* SPC-4 table 144 */
 
-/* Asks by GET CONFIGURATION (MMC-6 §6.5) whether the feature Random Writable
- * (§5.3.7) is current. A drive that does not answer counts as read-only. */
-bool is_read_only_cd(struct iser_session *s, int lun)
+const char *read_only_reason(const struct iser_unit *u)
 {
-	uint8_t b[36] = { 0 };
-	struct iovec iov = { b, sizeof(b) };
-	struct iser_io io = { .lun = lun,
-			      .cdb = { GET_CONFIGURATION, 2, 0, RANDOM_WRITABLE,
-				       0, 0, 0, 0, sizeof(b) },
-			      .cdb_len = 10,
-			      .direction = ISER_READ,
-			      .iov = &iov,
-			      .niov = 1,
-			      .short_ok = true };
+	struct iser_unit_info i;
 
-	if (iser_inquiry(s, lun, -1, b, sizeof(b)) < 0 || b[0] != TYPE_CD)
-		return false;
-	memset(b, 0, sizeof(b));
-	return iser_run(s, &io) || io.transferred < 11 || b[8] ||
-	       b[9] != RANDOM_WRITABLE || !(b[10] & CURRENT);
+	iser_unit_get_info(u, &i);
+	if (!i.read_only)
+		return NULL;
+	return i.type == TYPE_CD ? "is a CD/DVD drive with a medium that "
+				   "cannot be written"
+				 : "is write-protected";
 }
 
 void print_json(json_t *j)

@@ -219,12 +219,12 @@ static int open_sink_unit(struct end *e, struct iser_context *ctx,
 			  const struct end *src)
 {
 	int code = open_end_unit(e, ctx);
+	const char *why = code ? NULL : read_only_reason(e->unit);
 
 	if (code)
 		return code;
-	if (is_read_only_cd(e->session, e->url.lun))
-		return refuse_end(e, "is a CD/DVD drive with a medium that "
-				     "cannot be written");
+	if (why)
+		return refuse_end(e, why);
 	if (src->kind == END_UNIT && iser_unit_is_same(src->unit, e->unit))
 		return refuse_end(e, "is the same unit as the source");
 	return check_room(e, src->size);

@@ -126,9 +126,9 @@ int say_request(const struct iser_unit *u, const struct iser_request *r,
 int check_unit_exists(struct iser_session *s, const struct iser_url *url);
 /* say_transport prints which transport transport=auto has found. */
 void say_transport(const struct iser_session *s, const struct iser_url *url);
-/* is_read_only_cd returns whether the unit is a CD/DVD drive whose medium takes
- * no WRITE commands. */
-bool is_read_only_cd(struct iser_session *s, int lun);
+/* read_only_reason returns why the unit takes no WRITE commands, for a message; NULL:
+ * it takes them. */
+const char *read_only_reason(const struct iser_unit *u);
 
 /* is_url returns whether text is a URL rather than a path. */
 bool is_url(const char *text);

@@ -126,6 +126,16 @@ class Copy(Folder):
             self.refused(one, other, message="same unit")
             self.refused(other, one, message="same unit")
 
+    def test_write_protected(self):
+        """A unit that takes no writes is refused before the first of them."""
+        with Daemon("--read-only", self.image) as d:
+            with open(self.path("x"), "wb") as x:
+                x.write(b"x" * 4096)
+            self.refused(x.name, d.url, message="is write-protected; nothing was written")
+            done = run([ISER, "bench", "--rw", "write", "--yes-overwrite", "--time", "1", d.url], check=False)
+            self.assertEqual(done.returncode, INVALID, done.text)
+            self.assertIn("is write-protected; use --rw read", done.text)
+
     def test_append(self):
         """`>> file`, and earlier output of the shell: the old content stays."""
         with open(self.path("out"), "wb") as f:

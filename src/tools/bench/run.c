@@ -286,15 +286,22 @@ static void measure(struct bench *b, struct bench_job *jobs, unsigned n,
 
 /* ---- set-up ---- */
 
-/* Refuses writes that were not permitted, and a medium that takes none. */
+/* Refuses writes that were not permitted, and a unit that takes none. */
 static int check_writes(struct bench *b)
 {
+	struct iser_unit *u;
+	const char *why;
+	int err;
+
 	if (!b->o.write_percent)
 		return 0;
-	if (is_read_only_cd(b->session[0], b->url.lun)) {
-		say("%s: is a CD/DVD drive with a medium that cannot be "
-		    "written; use --rw read or randread",
-		    b->o.url_text);
+	u = iser_unit_open(b->session[0], b->url.lun, &err);
+	if (!u)
+		return say_failed(b->ctx, err);
+	why = read_only_reason(u);
+	iser_unit_close(u);
+	if (why) {
+		say("%s: %s; use --rw read or randread", b->o.url_text, why);
 		return EXIT_INVALID;
 	}
 	if (b->o.may_write)
