@@ -29,6 +29,12 @@ function names(...)
 	return { "InitiatorName=" .. options.initiator, "TargetName=" .. options.target, "SessionType=Normal", ... }
 end
 
+-- The same under another initiator name: for wrong passwords, after which a target may refuse the account and the initiator
+-- for a while.
+function names_of_stranger(...)
+	return { "InitiatorName=" .. options.initiator .. "-stranger", "TargetName=" .. options.target, "SessionType=Normal", ... }
+end
+
 -- Keys of an operational negotiation that each target can agree to; changes replaces values, false leaves a key out.
 function operational(changes)
 	local all = { HeaderDigest = "None", DataDigest = "None", ErrorRecoveryLevel = "0", InitialR2T = "Yes", ImmediateData = "Yes",
@@ -118,15 +124,15 @@ function chap_response(algorithm, id, secret, challenge)
 	return hex(engine.hash(HASHES[algorithm], string.char(tonumber(id)) .. secret .. challenge))
 end
 
--- Sends the first request of a login with CHAP and the algorithms; returns the keys of the challenge. A target may answer
+-- Sends the first requests of a login with CHAP; first replaces the names. Returns the keys of the challenge. A target may answer
 -- slowly after many failures, to slow down who guesses passwords.
-function Conn:chap_challenge(algorithms)
+function Conn:chap_challenge(first)
 	self.patience = math.max(60, options.timeout)
 	engine.extend(90)
-	self:login_request(SECURITY, nil, names("AuthMethod=CHAP"))
+	self:login_request(SECURITY, nil, join(first or names(), { "AuthMethod=CHAP" }))
 	local r = self:login_response()
 	equal(r.keys.AuthMethod, "CHAP", "AuthMethod")
-	self:login_request(SECURITY, nil, { "CHAP_A=" .. (algorithms or "5") })
+	self:login_request(SECURITY, nil, { "CHAP_A=5" })
 	return self:login_response().keys
 end
 
