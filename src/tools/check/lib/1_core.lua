@@ -3,6 +3,22 @@
 
 all_cases = {}
 local current_rfc
+local next_of = next
+
+-- As Lua has it, but in the order of the keys, so that each run has its cases and keys in the same order.
+function pairs(t)
+	local keys = {}
+	for k in next_of, t do keys[#keys + 1] = k end
+	table.sort(keys, function(a, b)
+		if type(a) == type(b) then return a < b end
+		return type(a) == "number"
+	end)
+	local i = 0
+	return function()
+		i = i + 1
+		if keys[i] ~= nil then return keys[i], t[keys[i]] end
+	end
+end
 
 -- Names the RFC of the cases that follow in the file.
 function rfc(number)

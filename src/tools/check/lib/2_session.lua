@@ -346,6 +346,8 @@ function Test:unit(changes)
 	return c
 end
 
+local slots = 0 -- given to destructive cases, 128 KiB each, so that cases that run together write to different blocks
+
 -- The blocks that destructive cases write to are after the first MiB. Skips where the unit holds data at its start.
 function Test:scratch(changes)
 	local c = self:unit(changes)
@@ -355,7 +357,9 @@ function Test:scratch(changes)
 		local r = c:scsi { cdb = read10(0, n), read = n * c.block }
 		if r.data:find("[^%z]") then skip("the first 128 KiB of the unit are not zero, so it may hold data: give --force") end
 	end
-	c.lba = (1 << 20) // c.block + math.random(0, 1000) * 2
+	local first, slot = (1 << 20) // c.block, n
+	c.lba = first + slots % ((c.last + 1 - first) // slot) * slot
+	slots = slots + 1
 	return c
 end
 
