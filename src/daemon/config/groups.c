@@ -6,36 +6,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
+const char *const group_states[] = { "optimized",   "non-optimized", "standby",
+				     "unavailable", "transitioning", NULL };
 
-/* The states that a group can have. */
-static const char *const names[] = {
-	[DEV_ACCESS_OPTIMIZED] = "optimized",
-	[DEV_ACCESS_NON_OPTIMIZED] = "non-optimized",
-	[DEV_ACCESS_STANDBY] = "standby",
-	[DEV_ACCESS_UNAVAILABLE] = "unavailable",
-	[DEV_ACCESS_TRANSITIONING] = "transitioning",
+/* By the index in group_states. */
+static const enum dev_access states[] = {
+	DEV_ACCESS_OPTIMIZED, DEV_ACCESS_NON_OPTIMIZED, DEV_ACCESS_STANDBY,
+	DEV_ACCESS_UNAVAILABLE, DEV_ACCESS_TRANSITIONING
 };
+
+enum dev_access group_state_at(unsigned i)
+{
+	return states[i];
+}
 
 const char *group_state_name(enum dev_access state)
 {
-	return names[state];
+	unsigned i = 0;
+
+	while (group_states[i] && states[i] != state)
+		i++;
+	return group_states[i];
 }
 
 static bool state_parse(enum dev_access *state, const char *text, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (names[i] && strlen(names[i]) == len &&
-		    !memcmp(names[i], text, len)) {
-			*state = (enum dev_access)i;
+	for (unsigned i = 0; group_states[i]; i++)
+		if (strlen(group_states[i]) == len &&
+		    !memcmp(group_states[i], text, len)) {
+			*state = states[i];
 			return true;
 		}
 	return false;
-}
-
-bool group_state_parse(enum dev_access *state, const char *text)
-{
-	return state_parse(state, text, strlen(text));
 }
 
 /* Reads a number from 1 to 65535 and moves *text to what follows. */

@@ -8,10 +8,12 @@
 /* group_parse reads "ID:STATE:PORT[,PORT...][:preferred]" into *g. False: text
  * is not of this form. */
 bool group_parse(struct dev_group *g, const char *text);
-/* group_state_parse reads the name of a state, such as "standby". False: there
- * is no such state. */
-bool group_state_parse(enum dev_access *state, const char *text);
-/* group_state_name returns the name that group_state_parse reads. */
+/* The names of the states that a group can have, such as "standby", for rows; ends
+ * with NULL. */
+extern const char *const group_states[];
+/* group_state_at returns the state with the name group_states[i]. */
+enum dev_access group_state_at(unsigned i);
+/* group_state_name returns the name of a state. */
 const char *group_state_name(enum dev_access state);
 
 #endif

@@ -717,18 +717,13 @@ static void check_ports(struct checker *c, struct cfg_alua *a)
 
 static void check_alua(struct checker *c, struct cfg_alua *a)
 {
-	static const enum dev_access by_word[] = { DEV_ACCESS_OPTIMIZED,
-						   DEV_ACCESS_NON_OPTIMIZED,
-						   DEV_ACCESS_STANDBY,
-						   DEV_ACCESS_UNAVAILABLE,
-						   DEV_ACCESS_TRANSITIONING };
 	char why[OPT_WHY];
 
 	set_object(c, &a->head, "ALUA group %.80s", a->head.name);
 	if (cfg_check_port(NULL, a->head.name, why))
 		complain(c, NULL, "not a number from 1 to 65535");
 	a->group.id = (uint16_t)strtoul(a->head.name, NULL, 10);
-	a->group.state = by_word[a->state];
+	a->group.state = group_state_at(a->state);
 	a->group.preferred = a->preferred;
 	check_ports(c, a);
 }

@@ -6,12 +6,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "daemon/config/groups.h"
 #include "daemon/config/setters.h"
 
 static const char *const discoveries[] = { "permitted", "all", "none", NULL };
-static const char *const states[] = { "optimized",   "non-optimized", "standby",
-				      "unavailable", "transitioning", NULL };
-
 static const char *const caches[] = { "write-back", "write-through", NULL };
 
 #define FIELDS(rows) .fields = (rows), .nfields = ARRAY_LEN(rows)
@@ -446,7 +444,7 @@ static void store_target(void *noun, const struct options *o)
 
 static const struct cfg_field alua_fields[] = {
 	{ .row = { { .name = "state", .arg = "STATE",
-		     OPT_WORD(struct cfg_alua, state, states),
+		     OPT_WORD(struct cfg_alua, state, group_states),
 		     .initial = "optimized",
 		     .help = "the state at the start, and after a "
 			     "change of this field" },

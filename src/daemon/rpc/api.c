@@ -6,12 +6,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "daemon/config/groups.h"
 
 const char *const rpc_no_yes[] = { "no", "yes", NULL };
 const char *const rpc_on_off[] = { "on", "off", NULL };
-const char *const rpc_group_states[] = { "optimized",	  "non-optimized",
-					 "standby",	  "unavailable",
-					 "transitioning", NULL };
 const char *const rpc_port_states[] = { "online", "offline", NULL };
 const char *const rpc_levels[] = { "error", "warning", "notice",
 				   "info",  "debug",   NULL };
@@ -117,7 +115,7 @@ static const struct rpc_method methods[] = {
 			   OPT_NUMBER(struct rpc_args, id, 1, 65535),
 			   .help = "the group" } },
 		{ .opt = { .name = "state", .arg = "STATE",
-			   OPT_WORD(struct rpc_args, state, rpc_group_states),
+			   OPT_WORD(struct rpc_args, state, group_states),
 			   .help = "the new state" } },
 		{ .opt = { .name = "preferred", .arg = "yes|no",
 			   OPT_WORD(struct rpc_args, preferred, rpc_no_yes),

@@ -19,7 +19,7 @@ struct rpc_args {
 	/* borrowed from the request, or in numbers */
 	const char *lun, *path, *peer, *patch, *version, *target;
 	unsigned level; /* enum trace_level */
-	unsigned state; /* of rpc_group_states or rpc_port_states */
+	unsigned state; /* of group_states or rpc_port_states */
 	/* of rpc_no_yes: false or true */
 	unsigned preferred, force, dry_run;
 	unsigned off; /* of rpc_on_off */
@@ -31,9 +31,7 @@ struct rpc_args {
 /* The words of the parameters, in the order of their numbers in rpc_args; NULL
  * ends each list. */
 extern const char *const rpc_no_yes[],
-	*const rpc_on_off[], *const rpc_group_states[],
-				     *const rpc_port_states[],
-					     *const rpc_levels[];
+	*const rpc_on_off[], *const rpc_port_states[], *const rpc_levels[];
 
 struct rpc_param {
 	struct opt_row opt; /* of struct rpc_args; without letter */

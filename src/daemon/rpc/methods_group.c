@@ -80,6 +80,7 @@ void method_group(const struct request *r)
 	const struct rpc_args *a = r->args;
 	struct dev_group_change change = {
 		.id = (uint16_t)a->id,
+		.state = group_state_at(a->state),
 		.set_preferred = a->given[2],
 		.preferred = a->preferred,
 	};
@@ -88,7 +89,6 @@ void method_group(const struct request *r)
 
 	if (!g)
 		return;
-	(void)group_state_parse(&change.state, rpc_group_states[a->state]);
 	err = dev_group_set(request_daemon(r)->server, &change, group_changed,
 			    g);
 	if (err)
