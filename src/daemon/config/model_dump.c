@@ -107,7 +107,7 @@ static struct cfg_node *one_tree(struct dumper *d, const struct cfg_noun *noun,
 	char text[VALUE_SIZE];
 
 	if (f->option)
-		noun->load(&d->scratch, item);
+		cfg_noun_load(noun, &d->scratch, item);
 	cfg_value_text(row, f->option ? &d->scratch : item, text, sizeof(text));
 	if (!f->must && !strcmp(text, k->initial))
 		return NULL;
@@ -252,8 +252,8 @@ static enum cfg_difference compare_fields(struct comparison *c,
 	const struct cfg_noun *noun = cfg_noun_of(CFG_NOUN_BACKSTORE);
 	enum cfg_difference d = CFG_SAME;
 
-	noun->load(&c->a, a);
-	noun->load(&c->b, b);
+	cfg_noun_load(noun, &c->a, a);
+	cfg_noun_load(noun, &c->b, b);
 	for (unsigned i = 0; i < noun->nfields; i++) {
 		const struct cfg_field *f = &noun->fields[i];
 

@@ -187,9 +187,9 @@ static void read_one(struct reader *r, struct target_noun *t,
 		set_value(r, t, f, t->head, v);
 		return;
 	}
-	t->row->load(&r->scratch, t->head);
+	cfg_noun_load(t->row, &r->scratch, t->head);
 	set_value(r, t, f, &r->scratch, v);
-	t->row->store(t->head, &r->scratch);
+	cfg_noun_store(t->row, t->head, &r->scratch);
 }
 
 /* Checks an entry of a list and adds it. */
@@ -393,8 +393,7 @@ static void set_defaults(struct reader *r, struct target_noun *t)
 {
 	char why[OPT_WHY];
 
-	if (t->row->store)
-		t->row->store(t->head, &r->defaults);
+	cfg_noun_store(t->row, t->head, &r->defaults);
 	for (unsigned i = 0; i < t->row->nfields; i++) {
 		const struct cfg_field *f = &t->row->fields[i];
 

@@ -12,7 +12,14 @@
 static const char *const discoveries[] = { "permitted", "all", "none", NULL };
 static const char *const caches[] = { "write-back", "write-through", NULL };
 
-#define FIELDS(rows) .fields = (rows), .nfields = ARRAY_LEN(rows)
+#define FIELDS(rows)  .fields = (rows), .nfields = ARRAY_LEN(rows)
+#define OPTIONS(rows) .members = (rows), .nmembers = ARRAY_LEN(rows)
+/* Refused by the compiler where the two members are not of one type. */
+#define MEMBER(option_, s, m)                                               \
+ {                                                                          \
+  OPT_AT(struct options, option_, __typeof__(((s *)0)->m)), offsetof(s, m), \
+	  sizeof(((s *)0)->m)                                               \
+ }
 #define OPTION(name) \
  {                   \
   .option = (name)   \
@@ -72,19 +79,9 @@ static const struct cfg_field daemon_fields[] = {
 	OPTION("address-block"), OPTION("port-id"),
 };
 
-static void load_daemon(struct options *o, const void *noun)
-{
-	const struct cfg_model *m = noun;
-
-	*o = m->options;
-}
-
-static void store_daemon(void *noun, const struct options *o)
-{
-	struct cfg_model *m = noun;
-
-	m->options = *o;
-}
+static const struct cfg_member daemon_options[] = {
+	{ 0, offsetof(struct cfg_model, options), sizeof(struct options) },
+};
 
 /* ---- backstores ---- */
 
@@ -186,19 +183,9 @@ static const struct cfg_field backstore_fields[] = {
 	OPTION("sanitize-rate"), OPTION("scsi-timeout"),
 };
 
-static void load_backstore(struct options *o, const void *noun)
-{
-	const struct cfg_backstore *b = noun;
-
-	o->lun = b->lun;
-}
-
-static void store_backstore(void *noun, const struct options *o)
-{
-	struct cfg_backstore *b = noun;
-
-	b->lun = o->lun;
-}
+static const struct cfg_member backstore_options[] = {
+	MEMBER(lun, struct cfg_backstore, lun),
+};
 
 /* ---- who may log in ---- */
 
@@ -304,21 +291,10 @@ static const struct cfg_field portal_fields[] = {
 		   .apply = CFG_AT_ONCE } },
 };
 
-static void load_portal(struct options *o, const void *noun)
-{
-	const struct cfg_portal *p = noun;
-
-	o->transports = p->transports;
-	o->verbs = p->verbs;
-}
-
-static void store_portal(void *noun, const struct options *o)
-{
-	struct cfg_portal *p = noun;
-
-	p->transports = o->transports;
-	p->verbs = o->verbs;
-}
+static const struct cfg_member portal_options[] = {
+	MEMBER(transports, struct cfg_portal, transports),
+	MEMBER(verbs, struct cfg_portal, verbs),
+};
 
 /* ---- targets ---- */
 
@@ -420,25 +396,12 @@ static const struct cfg_field target_fields[] = {
 		   .otherwise = "one that iser-tgtadm chooses" } },
 };
 
-static void load_target(struct options *o, const void *noun)
-{
-	const struct cfg_target *t = noun;
-
-	o->digests = t->digests;
-	o->session.data_timeout = t->data_timeout;
-	o->session.max_connections = t->max_connections;
-	o->strict = t->strict;
-}
-
-static void store_target(void *noun, const struct options *o)
-{
-	struct cfg_target *t = noun;
-
-	t->digests = o->digests;
-	t->data_timeout = o->session.data_timeout;
-	t->max_connections = o->session.max_connections;
-	t->strict = o->strict;
-}
+static const struct cfg_member target_options[] = {
+	MEMBER(digests, struct cfg_target, digests),
+	MEMBER(session.data_timeout, struct cfg_target, data_timeout),
+	MEMBER(session.max_connections, struct cfg_target, max_connections),
+	MEMBER(strict, struct cfg_target, strict),
+};
 
 /* ---- target port groups ---- */
 
@@ -473,19 +436,9 @@ static const struct cfg_field cluster_fields[] = {
 	CLUSTER("patience"),
 };
 
-static void load_cluster(struct options *o, const void *noun)
-{
-	const struct cfg_cluster *c = noun;
-
-	o->cluster = c->options;
-}
-
-static void store_cluster(void *noun, const struct options *o)
-{
-	struct cfg_cluster *c = noun;
-
-	c->options = o->cluster;
-}
+static const struct cfg_member cluster_options[] = {
+	MEMBER(cluster, struct cfg_cluster, options),
+};
 
 /* ---- all of them ---- */
 
@@ -494,13 +447,13 @@ static const struct cfg_noun nouns[CFG_NOUNS] = {
 		.help = "the whole file", .size = sizeof(struct cfg_model),
 		FIELDS(file_fields) },
 	[CFG_NOUN_DAEMON] = { .name = "daemon", .place = "daemon",
-		.help = "the process", .load = load_daemon,
-		.store = store_daemon, FIELDS(daemon_fields) },
+		.help = "the process", OPTIONS(daemon_options),
+		FIELDS(daemon_fields) },
 	[CFG_NOUN_BACKSTORE] = { .name = "backstore",
 		.place = "backstores.NAME",
 		.help = "the storage of a unit, and the unit",
-		.size = sizeof(struct cfg_backstore), .load = load_backstore,
-		.store = store_backstore, FIELDS(backstore_fields) },
+		.size = sizeof(struct cfg_backstore), OPTIONS(backstore_options),
+		FIELDS(backstore_fields) },
 	[CFG_NOUN_AUTH] = { .name = "auth group", .place = "auth-groups.NAME",
 		.help = "which initiators may log in",
 		.size = sizeof(struct cfg_auth), FIELDS(auth_fields) },
@@ -510,8 +463,8 @@ static const struct cfg_noun nouns[CFG_NOUNS] = {
 		.size = sizeof(struct cfg_account), FIELDS(account_fields) },
 	[CFG_NOUN_PORTAL] = { .name = "portal group",
 		.place = "portal-groups.NAME", .help = "where iserd listens",
-		.size = sizeof(struct cfg_portal), .load = load_portal,
-		.store = store_portal, FIELDS(portal_fields) },
+		.size = sizeof(struct cfg_portal), OPTIONS(portal_options),
+		FIELDS(portal_fields) },
 	[CFG_NOUN_INITIATORS] = { .name = "initiator group",
 		.place = "initiator-groups.NAME",
 		.help = "a list of initiators for maps",
@@ -519,7 +472,7 @@ static const struct cfg_noun nouns[CFG_NOUNS] = {
 		FIELDS(initiators_fields) },
 	[CFG_NOUN_TARGET] = { .name = "target", .place = "targets.NAME",
 		.help = "a target", .size = sizeof(struct cfg_target),
-		.load = load_target, .store = store_target,
+		OPTIONS(target_options),
 		FIELDS(target_fields) },
 	[CFG_NOUN_LUN] = { .name = "LUN", .place = "targets.NAME.luns.N",
 		.help = "a LUN of a target or map; the name of a backstore "
@@ -539,14 +492,32 @@ static const struct cfg_noun nouns[CFG_NOUNS] = {
 		.size = sizeof(struct cfg_alua), FIELDS(alua_fields) },
 	[CFG_NOUN_CLUSTER] = { .name = "cluster", .place = "cluster",
 		.help = "this gateway, among those that share backstores",
-		.size = sizeof(struct cfg_cluster), .load = load_cluster,
-		.store = store_cluster, FIELDS(cluster_fields) },
+		.size = sizeof(struct cfg_cluster), OPTIONS(cluster_options),
+		FIELDS(cluster_fields) },
 };
 /* clang-format on */
 
 const struct cfg_noun *cfg_noun_of(enum cfg_noun_id id)
 {
 	return &nouns[id];
+}
+
+void cfg_noun_load(const struct cfg_noun *row, struct options *o,
+		   const void *noun)
+{
+	for (unsigned i = 0; i < row->nmembers; i++)
+		memcpy((char *)o + row->members[i].option,
+		       (const char *)noun + row->members[i].noun,
+		       row->members[i].size);
+}
+
+void cfg_noun_store(const struct cfg_noun *row, void *noun,
+		    const struct options *o)
+{
+	for (unsigned i = 0; i < row->nmembers; i++)
+		memcpy((char *)noun + row->members[i].noun,
+		       (const char *)o + row->members[i].option,
+		       row->members[i].size);
 }
 
 const struct cfg_row *cfg_field_row(const struct cfg_field *f)

@@ -58,6 +58,12 @@ struct cfg_field {
 	enum cfg_noun_id noun; /* CFG_INSIDE, CFG_NAMED, CFG_LISTED */
 };
 
+/* Where options are, which the rows of schema.h set: in struct options, and in the
+ * struct of a noun. */
+struct cfg_member {
+	size_t option, noun, size;
+};
+
 struct cfg_noun {
 	const char *name;  /* of one, in error texts: "target" */
 	const char *place; /* "targets.NAME" */
@@ -65,16 +71,21 @@ struct cfg_noun {
 	size_t size; /* of its struct, which begins with a struct cfg_head */
 	/* The value may be that of this field alone, without a mapping. */
 	const char *brief;
-	/* Copy the members that are options to and from the struct that the
-	 * rows of schema.h set. NULL: the noun has no options. */
-	void (*load)(struct options *o, const void *noun);
-	void (*store)(void *noun, const struct options *o);
+	/* the members that are options; none: the noun has no options */
+	const struct cfg_member *members;
+	unsigned nmembers;
 	const struct cfg_field *fields;
 	unsigned nfields;
 };
 
 /* cfg_noun_of returns the row of a noun. */
 const struct cfg_noun *cfg_noun_of(enum cfg_noun_id id);
+/* cfg_noun_load copies the options of a noun, and no others, to *o. */
+void cfg_noun_load(const struct cfg_noun *row, struct options *o,
+		   const void *noun);
+/* cfg_noun_store copies them back. */
+void cfg_noun_store(const struct cfg_noun *row, void *noun,
+		    const struct options *o);
 /* cfg_field_row returns the row of a field, in nouns.c or in schema.c. */
 const struct cfg_row *cfg_field_row(const struct cfg_field *f);
 /* cfg_field_name returns the name of a field in a file. */
