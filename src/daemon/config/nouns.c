@@ -570,29 +570,30 @@ void cfg_value_text(const struct cfg_row *row, const void *from, char *out,
 		    size_t size)
 {
 	const char *member = (const char *)from + row->opt.at;
+	enum opt_kind kind = row->kept ? row->kept : row->opt.kind;
 
 	out[0] = '\0';
 	if (row->get) {
 		row->get(from, out, size);
 	} else if (row->parts) {
 		parts_text(row->parts, from, out, size);
-	} else if (row->opt.kind == OPT_KIND_FLAG) {
+	} else if (kind == OPT_KIND_FLAG) {
 		snprintf(out, size, "%s", *(const bool *)member ? "yes" : "no");
-	} else if (row->opt.kind == OPT_KIND_TEXT) {
+	} else if (kind == OPT_KIND_TEXT) {
 		const char *text = *(const char *const *)member;
 
 		snprintf(out, size, "%s", text ? text : "");
-	} else if (row->opt.kind == OPT_KIND_NUMBER) {
+	} else if (kind == OPT_KIND_NUMBER) {
 		unsigned v = *(const unsigned *)member;
 
 		if (!is_unset(row, v))
 			snprintf(out, size, "%u", v);
-	} else if (row->opt.kind == OPT_KIND_SIZE) {
+	} else if (kind == OPT_KIND_SIZE) {
 		uint64_t v = *(const uint64_t *)member;
 
 		if (!is_unset(row, v))
 			cfg_size_text(v, out, size);
-	} else if (row->opt.kind == OPT_KIND_WORD) {
+	} else if (kind == OPT_KIND_WORD) {
 		snprintf(out, size, "%s",
 			 row->opt.words[*(const unsigned *)member]);
 	}

@@ -66,6 +66,9 @@ struct cfg_row {
 	/* the default, in words, where opt.initial does not say it */
 	const char *otherwise;
 	const struct cfg_parts *parts; /* CFG_NUMBERS */
+	/* OPT_KIND_CALL: the setter keeps the value in the member at opt.at as
+	 * this kind does; else get or parts is given */
+	enum opt_kind kept;
 	/* writes the value where the setter keeps it in a form of its own;
 	 * empty: not given */
 	void (*get)(const void *from, char *out, size_t size);

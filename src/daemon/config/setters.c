@@ -170,13 +170,6 @@ enum opt_end cfg_set_gateway(void *into, const char *arg, char why[OPT_WHY])
 	return OPT_OK;
 }
 
-void cfg_get_gateway(const void *from, char *out, size_t size)
-{
-	const struct options *o = from;
-
-	snprintf(out, size, "%s", o->cluster.gateway ? o->cluster.gateway : "");
-}
-
 enum opt_end cfg_set_block_size(void *into, const char *arg, char why[OPT_WHY])
 {
 	struct options *o = into;
@@ -202,14 +195,6 @@ enum opt_end cfg_set_compat(void *into, const char *arg, char why[OPT_WHY])
 	return refuse_value(why, "must be one of linux, strict, help");
 }
 
-void cfg_get_block_size(const void *from, char *out, size_t size)
-{
-	const struct options *o = from;
-
-	if (o->lun.block_size)
-		snprintf(out, size, "%u", o->lun.block_size);
-}
-
 void cfg_get_compat(const void *from, char *out, size_t size)
 {
 	const struct options *o = from;
@@ -222,13 +207,6 @@ const char *const cfg_transports[] = { "tcp", "iser", "switch", NULL };
 /* By the index in cfg_transports. */
 static const unsigned transport_bits[] = { NET_ALLOW_TCP, NET_ALLOW_RDMA,
 					   NET_ALLOW_SWITCH };
-
-void cfg_get_metrics(const void *from, char *out, size_t size)
-{
-	const struct options *o = from;
-
-	snprintf(out, size, "%s", o->numbers.metrics ? o->numbers.metrics : "");
-}
 
 void cfg_get_transport(const void *from, char *out, size_t size)
 {

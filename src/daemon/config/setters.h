@@ -27,11 +27,8 @@ opt_setter cfg_set_penalty, cfg_set_address_block;
 
 /* Getters (struct cfg_row) of the fields of their names; from is a struct
  * options. */
-void cfg_get_block_size(const void *from, char *out, size_t size);
 void cfg_get_transport(const void *from, char *out, size_t size);
-void cfg_get_metrics(const void *from, char *out, size_t size);
 void cfg_get_compat(const void *from, char *out, size_t size);
-void cfg_get_gateway(const void *from, char *out, size_t size);
 
 /* limits.c: setters and getters of a struct cfg_backstore. */
 opt_setter cfg_set_max_iops, cfg_set_max_bandwidth;
