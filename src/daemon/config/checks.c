@@ -12,12 +12,6 @@
 #include "iscsi/chap.h"
 #include "iscsi/names.h"
 
-static enum opt_end refuse(char why[OPT_WHY], const char *text)
-{
-	snprintf(why, OPT_WHY, "%s", text);
-	return OPT_BAD;
-}
-
 /* ---- iSCSI names ---- */
 
 static const char *const name_types[] = { "iqn.", "eui.", "naa." };
@@ -37,9 +31,9 @@ enum opt_end cfg_check_initiator(void *into, const char *arg, char why[OPT_WHY])
 	(void)into;
 	if (iscsi_pattern_prepare(name, arg, reason) == 0)
 		return OPT_OK;
-	snprintf(why, OPT_WHY,
-		 "%s; give a name like iqn.2026-01.com.example:node1", reason);
-	return OPT_BAD;
+	return cfg_refuse(why,
+			  "%s; give a name like iqn.2026-01.com.example:node1",
+			  reason);
 }
 
 enum opt_end cfg_check_initiator_or_group(void *into, const char *arg,
@@ -66,13 +60,14 @@ enum opt_end cfg_check_name(void *into, const char *arg, char why[OPT_WHY])
 
 	(void)into;
 	if (len == 0 || len > CFG_NAME_MAX)
-		return refuse(why, "not a name of 1 to 64 characters");
+		return cfg_refuse(why, "not a name of 1 to 64 characters");
 	if (!isalnum((unsigned char)*arg))
-		return refuse(why, "does not begin with a letter or digit");
+		return cfg_refuse(why, "does not begin with a letter or digit");
 	for (; *arg; arg++)
 		if (!isalnum((unsigned char)*arg) && !strchr("-_.", *arg))
-			return refuse(why, "not a name; use letters, digits, "
-					   "-, _ and .");
+			return cfg_refuse(why,
+					  "not a name; use letters, digits, "
+					  "-, _ and .");
 	return OPT_OK;
 }
 
@@ -130,12 +125,14 @@ enum opt_end cfg_check_prefix(void *into, const char *arg, char why[OPT_WHY])
 
 	(void)into;
 	if (!cfg_parse_prefix(arg, address, &bits))
-		return refuse(why, "not an address; give one like 10.0.0.1, "
-				   "10.0.0.0/8 or fd00::/8");
+		return cfg_refuse(why,
+				  "not an address; give one like 10.0.0.1, "
+				  "10.0.0.0/8 or fd00::/8");
 	if (has_more_bits(address, bits))
-		return refuse(why, "an address and the length of a network; "
-				   "give the address alone, or that of the "
-				   "network, such as 10.0.0.0/8");
+		return cfg_refuse(why,
+				  "an address and the length of a network; "
+				  "give the address alone, or that of the "
+				  "network, such as 10.0.0.0/8");
 	return OPT_OK;
 }
 
@@ -146,7 +143,7 @@ enum opt_end cfg_check_port(void *into, const char *arg, char why[OPT_WHY])
 	(void)into;
 	if (read_number(arg, 65535, &port) && port)
 		return OPT_OK;
-	return refuse(why, "must be a number from 1 to 65535");
+	return cfg_refuse(why, "must be a number from 1 to 65535");
 }
 
 /* ---- addresses of other machines ---- */
@@ -180,10 +177,10 @@ enum opt_end cfg_check_address(void *into, const char *arg, char why[OPT_WHY])
 		return OPT_OK;
 	if (end && !*end && port > 0 && port < 65536)
 		return OPT_OK;
-	snprintf(why, OPT_WHY,
-		 "not an address; give HOST or HOST:PORT, an IPv6 address in "
-		 "brackets");
-	return OPT_BAD;
+	return cfg_refuse(
+		why,
+		"not an address; give HOST or HOST:PORT, an IPv6 address in "
+		"brackets");
 }
 
 enum opt_end cfg_check_algorithm(void *into, const char *arg, char why[OPT_WHY])
@@ -191,8 +188,7 @@ enum opt_end cfg_check_algorithm(void *into, const char *arg, char why[OPT_WHY])
 	(void)into;
 	if (chap_algorithm(arg) != CHAP_NONE)
 		return OPT_OK;
-	snprintf(
-		why, OPT_WHY,
+	return cfg_refuse(
+		why,
 		"not an algorithm of CHAP; give md5, sha1, sha256 or sha3-256");
-	return OPT_BAD;
 }

@@ -46,12 +46,6 @@ static const char *without(const char *text, const char *prefix)
 	return !strncasecmp(text, "0x", 2) ? text + 2 : text;
 }
 
-static enum opt_end refuse(char why[OPT_WHY], const char *text)
-{
-	snprintf(why, OPT_WHY, "%s", text);
-	return OPT_BAD;
-}
-
 /* RFC 9562 §4: groups of 8, 4, 4, 4 and 12 digits; the digits alone are accepted, too,
  * since the serial number has that form. */
 static bool is_uuid_form(const char *text)
@@ -75,9 +69,10 @@ enum opt_end cfg_set_uuid(void *into, const char *arg, char why[OPT_WHY])
 	uint8_t uuid[16];
 
 	if (!cfg_uuid_parse(arg, uuid))
-		return refuse(why, "not a UUID; give one like "
-				   "f81d4fae-7dec-41d0-a765-00a0c91e6bf6, for "
-				   "example from uuidgen");
+		return cfg_refuse(why,
+				  "not a UUID; give one like "
+				  "f81d4fae-7dec-41d0-a765-00a0c91e6bf6, for "
+				  "example from uuidgen");
 	memcpy(b->uuid, uuid, 16);
 	return OPT_OK;
 }
@@ -98,10 +93,10 @@ enum opt_end cfg_set_naa(void *into, const char *arg, char why[OPT_WHY])
 
 	id.len = read_digits(without(arg, "naa."), ':', id.bytes, 16);
 	if (!is_naa(&id))
-		return refuse(why,
-			      "not an NAA identifier; give 16 hexadecimal "
-			      "digits of which the first is 2, 3 or 5, or 32 "
-			      "of which the first is 6");
+		return cfg_refuse(
+			why, "not an NAA identifier; give 16 hexadecimal "
+			     "digits of which the first is 2, 3 or 5, or 32 "
+			     "of which the first is 6");
 	b->naa = id;
 	return OPT_OK;
 }
@@ -115,9 +110,9 @@ enum opt_end cfg_set_eui(void *into, const char *arg, char why[OPT_WHY])
 	id.len = read_digits(without(arg, "eui."), ':', id.bytes, 16);
 	if ((id.len != 8 && id.len != 12 && id.len != 16) ||
 	    is_zero(id.bytes, id.len))
-		return refuse(why,
-			      "not an EUI-64; give 16, 24 or 32 hexadecimal "
-			      "digits");
+		return cfg_refuse(
+			why, "not an EUI-64; give 16, 24 or 32 hexadecimal "
+			     "digits");
 	b->eui = id;
 	return OPT_OK;
 }

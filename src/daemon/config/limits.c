@@ -57,11 +57,11 @@ enum opt_end cfg_set_max_iops(void *into, const char *arg, char why[OPT_WHY])
 
 	if (read_rate(arg, read_count, &l->ops, &l->ops_burst))
 		return OPT_OK;
-	snprintf(why, OPT_WHY,
-		 "must be N[:BURST], each from 1 to %u, for example 1000:2000; "
-		 "leave the field out for no limit",
-		 IOPS_MAX);
-	return OPT_BAD;
+	return cfg_refuse(
+		why,
+		"must be N[:BURST], each from 1 to %u, for example 1000:2000; "
+		"leave the field out for no limit",
+		IOPS_MAX);
 }
 
 enum opt_end cfg_set_max_bandwidth(void *into, const char *arg,
@@ -71,10 +71,9 @@ enum opt_end cfg_set_max_bandwidth(void *into, const char *arg,
 
 	if (read_rate(arg, read_size, &l->bytes, &l->bytes_burst))
 		return OPT_OK;
-	snprintf(why, OPT_WHY,
-		 "must be SIZE[:BURST], each at least 1K, for example "
-		 "100M:200M; leave the field out for no limit");
-	return OPT_BAD;
+	return cfg_refuse(why,
+			  "must be SIZE[:BURST], each at least 1K, for example "
+			  "100M:200M; leave the field out for no limit");
 }
 
 void cfg_get_max_iops(const void *from, char *out, size_t size)

@@ -16,10 +16,7 @@
 #include "net/conn.h"
 #include "net/net.h"
 
-static enum opt_end refuse_value(char why[OPT_WHY], const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static enum opt_end refuse_value(char why[OPT_WHY], const char *fmt, ...)
+enum opt_end cfg_refuse(char why[OPT_WHY], const char *fmt, ...)
 {
 	va_list ap;
 
@@ -35,7 +32,7 @@ static enum opt_end add_to_list(const char **list, unsigned *n, unsigned max,
 				const char *arg, char why[OPT_WHY])
 {
 	if (*n == max)
-		return refuse_value(why, "given more than %u times", max);
+		return cfg_refuse(why, "given more than %u times", max);
 	list[(*n)++] = arg;
 	return OPT_OK;
 }
@@ -49,14 +46,14 @@ static enum opt_end read_address(struct net_addr *a, const char *arg,
 	int err = net_addr_parse_listen(a, arg, port);
 
 	if (err == -EDOM)
-		return refuse_value(why, "an IPv6 address, or one with a port; "
-					 "give [V6]:PORT, or [V6] alone");
+		return cfg_refuse(why, "an IPv6 address, or one with a port; "
+				       "give [V6]:PORT, or [V6] alone");
 	if (err == -ERANGE)
-		return refuse_value(why, "its port is above 65535%s", forms);
-	return err ? refuse_value(why,
-				  "not a numeric address%s (names of "
-				  "hosts and interfaces are not looked up)",
-				  forms)
+		return cfg_refuse(why, "its port is above 65535%s", forms);
+	return err ? cfg_refuse(why,
+				"not a numeric address%s (names of "
+				"hosts and interfaces are not looked up)",
+				forms)
 		   : OPT_OK;
 }
 
@@ -98,16 +95,16 @@ enum opt_end cfg_set_announce(void *into, const char *arg, char why[OPT_WHY])
 		return OPT_BAD;
 	if (!net_addr_port(&a) ||
 	    !arg[strspn(arg, ":0123456789")]) /* a port alone */
-		return refuse_value(why, "not a numeric address; give ADDR, "
-					 "ADDR:PORT or [V6]:PORT");
+		return cfg_refuse(why, "not a numeric address; give ADDR, "
+				       "ADDR:PORT or [V6]:PORT");
 	net_addr_str(&a, name);
 	if (!strncmp(name, "0.0.0.0:", 8) || !strncmp(name, "[::]:", 5))
-		return refuse_value(why, "stands for all addresses; give those "
-					 "at which initiators reach iserd");
+		return cfg_refuse(why, "stands for all addresses; give those "
+				       "at which initiators reach iserd");
 	if (strchr(name, '%'))
-		return refuse_value(why, "has a zone, which is of this machine "
-					 "only; give an address that is not "
-					 "link-local");
+		return cfg_refuse(why, "has a zone, which is of this machine "
+				       "only; give an address that is not "
+				       "link-local");
 	return add_to_list(o->announce.v, &o->announce.n, ANNOUNCE_MAX, arg,
 			   why);
 }
@@ -133,9 +130,9 @@ enum opt_end cfg_set_alua(void *into, const char *arg, char why[OPT_WHY])
 	struct dev_group g;
 
 	if (!group_parse(&g, arg))
-		return refuse_value(why, "not a target port group; give "
-					 "ID:STATE:PORT[,PORT...][:preferred], "
-					 "for example 1:optimized:1");
+		return cfg_refuse(why, "not a target port group; give "
+				       "ID:STATE:PORT[,PORT...][:preferred], "
+				       "for example 1:optimized:1");
 	return add_to_list(o->groups, &o->ngroups, GROUPS_MAX, arg, why);
 }
 
@@ -149,9 +146,9 @@ enum opt_end cfg_set_name(void *into, const char *arg, char why[OPT_WHY])
 	if (iscsi_name_prepare(o->name, arg, false, reason) == 0)
 		return OPT_OK;
 	o->name[0] = '\0';
-	return refuse_value(why,
-			    "%s; give a name like iqn.2026-01.com.example:disk",
-			    reason);
+	return cfg_refuse(why,
+			  "%s; give a name like iqn.2026-01.com.example:disk",
+			  reason);
 }
 
 /* The name goes into the records of units, where 63 bytes are kept for it. */
@@ -162,10 +159,10 @@ enum opt_end cfg_set_gateway(void *into, const char *arg, char why[OPT_WHY])
 	if (cfg_check_name(NULL, arg, why))
 		return OPT_BAD;
 	if (strlen(arg) >= GATEWAY_SIZE)
-		return refuse_value(why,
-				    "longer than %u bytes; give a shorter "
-				    "name",
-				    GATEWAY_SIZE - 1);
+		return cfg_refuse(why,
+				  "longer than %u bytes; give a shorter "
+				  "name",
+				  GATEWAY_SIZE - 1);
 	o->cluster.gateway = arg;
 	return OPT_OK;
 }
@@ -179,7 +176,7 @@ enum opt_end cfg_set_block_size(void *into, const char *arg, char why[OPT_WHY])
 	else if (!strcmp(arg, "4096"))
 		o->lun.block_size = 4096;
 	else
-		return refuse_value(why, "must be 512 or 4096");
+		return cfg_refuse(why, "must be 512 or 4096");
 	return OPT_OK;
 }
 
@@ -192,7 +189,7 @@ enum opt_end cfg_set_compat(void *into, const char *arg, char why[OPT_WHY])
 		return OPT_OK;
 	if (!strcmp(arg, "help"))
 		return OPT_STOPPED;
-	return refuse_value(why, "must be one of linux, strict, help");
+	return cfg_refuse(why, "must be one of linux, strict, help");
 }
 
 void cfg_get_compat(const void *from, char *out, size_t size)
@@ -235,13 +232,13 @@ enum opt_end cfg_set_transport(void *into, const char *arg, char why[OPT_WHY])
 			memcmp(cfg_transports[i], p, len) != 0))
 			i++;
 		if (!cfg_transports[i])
-			return refuse_value(why, "must be one or more of tcp, "
-						 "iser, switch, with commas "
-						 "between them");
+			return cfg_refuse(why, "must be one or more of tcp, "
+					       "iser, switch, with commas "
+					       "between them");
 		allowed |= transport_bits[i];
 	}
 	if (!allowed)
-		return refuse_value(
+		return cfg_refuse(
 			why, "names no transport; give tcp, iser or switch");
 	o->transports = allowed;
 	return OPT_OK;
@@ -331,10 +328,10 @@ static enum opt_end set_parts(struct options *o, const char *arg,
 	}
 	write_form(parts, form, sizeof(form));
 	if (i == n)
-		return refuse_value(why, "must be %s", form);
-	return refuse_value(why, "must be %s; %s is a number from %u to %u",
-			    form, parts->part[i].name, parts->part[i].min,
-			    parts->part[i].max);
+		return cfg_refuse(why, "must be %s", form);
+	return cfg_refuse(why, "must be %s; %s is a number from %u to %u", form,
+			  parts->part[i].name, parts->part[i].min,
+			  parts->part[i].max);
 }
 
 /* The limit of one address keeps its default if it is left out: a lower limit
@@ -371,7 +368,7 @@ enum opt_end cfg_set_max_startups(void *into, const char *arg,
 	if (set_parts(o, arg, &cfg_max_startups, why))
 		return OPT_BAD;
 	if (l->start > l->full)
-		return refuse_value(why, "START must not be above FULL");
+		return cfg_refuse(why, "START must not be above FULL");
 	l->source_startups = MIN(l->source_startups, l->full);
 	return OPT_OK;
 }
@@ -383,7 +380,7 @@ enum opt_end cfg_set_penalty(void *into, const char *arg, char why[OPT_WHY])
 	if (set_parts(o, arg, &cfg_penalty, why))
 		return OPT_BAD;
 	if (o->limits.penalty_first > o->limits.penalty_max)
-		return refuse_value(why, "FIRST must not be above MAX");
+		return cfg_refuse(why, "FIRST must not be above MAX");
 	return OPT_OK;
 }
 
