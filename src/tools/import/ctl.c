@@ -223,4 +223,5 @@ void import_ctl(struct import_model *m, const struct tree *file)
 	each_section(&l, file, "portal-group", ctl_take_portal);
 	each_section(&l, file, "lun", take_named_lun);
 	each_section(&l, file, "target", ctl_take_target);
+	import_note_names(m, "the option naa or eui", import_give_naa);
 }

@@ -324,4 +324,5 @@ void import_lio(struct import_model *m, const struct tree *file)
 		take_target(&l, t);
 	lio_make_portals(&l, lio_take_discovery(&l, file));
 	note_unreachable(&l);
+	import_note_names(m, "a wwn of its own", import_give_naa);
 }

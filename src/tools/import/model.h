@@ -298,6 +298,11 @@ void import_naa_of_lio(struct import_model *m, struct import_unit *u,
 /* import_naa_of_tgt does so with the NAA identifier that tgt makes of scsi_id. */
 void import_naa_of_tgt(struct import_model *m, struct import_unit *u,
 		       const struct tree *at, const char *scsi_id);
+/* import_note_names notes once that units whose file has no identifier (without) get
+ * new names; how: what keeps the old ones. */
+void import_note_names(struct import_model *m, const char *without,
+		       const char *how);
+extern const char import_give_naa[];
 /* import_naa_of_ctl and import_eui_of_ctl give a unit the identifier of an option of
  * CTL: hexadecimal digits after 0x. */
 void import_naa_of_ctl(struct import_model *m, struct import_unit *u,

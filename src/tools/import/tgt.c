@@ -329,24 +329,6 @@ static void take_globals(struct tgt *g, const struct tree *file)
 	}
 }
 
-/* Notes once that units without scsi_id get new names. */
-static void note_names(struct import_model *m)
-{
-	const struct import_unit *u = m->units;
-
-	while (u && (u->naa || !strncmp(u->store, "scsi:", 5)))
-		u = u->next;
-	if (u)
-		import_note(m, u->at,
-			    "identity of %s, and of other stores without "
-			    "scsi_id: initiators see new names; tgt's name has "
-			    "the numbers of target and LUN, as the disks of "
-			    "other machines with tgt: to keep it, give naa: "
-			    "60000000000000000e000000TTTTLLLL with both "
-			    "numbers in four hexadecimal digits",
-			    u->store);
-}
-
 void import_tgt(struct import_model *m, const struct tree *file)
 {
 	struct tgt g = { .m = m };
@@ -356,5 +338,9 @@ void import_tgt(struct import_model *m, const struct tree *file)
 	for (const struct tree *c = file->first; c; c = c->next)
 		if (c->kind == TREE_OBJECT && tgt_is_key(c, "target"))
 			take_target(&g, c);
-	note_names(m);
+	import_note_names(m, "scsi_id",
+			  "tgt's name has the numbers of target and LUN, as "
+			  "the disks of other machines with tgt: to keep it, "
+			  "give naa: 60000000000000000e000000TTTTLLLL with "
+			  "both numbers in four hexadecimal digits");
 }

@@ -350,6 +350,30 @@ void import_eui_of_ctl(struct import_model *m, struct import_unit *u,
 		u->eui = id;
 }
 
+const char import_give_naa[] =
+	"to keep one, give naa or eui as initiators show it";
+
+static bool has_new_name(const struct import_unit *u)
+{
+	return !u->naa && !u->eui && strncmp(u->store, "scsi:", 5) != 0 &&
+	       strncmp(u->store, "ram:", 4) != 0 &&
+	       strncmp(u->store, "null:", 5) != 0;
+}
+
+void import_note_names(struct import_model *m, const char *without,
+		       const char *how)
+{
+	const struct import_unit *u = m->units;
+
+	while (u && !has_new_name(u))
+		u = u->next;
+	if (u)
+		import_note(m, u->at,
+			    "identity of %s, and of other stores without %s: "
+			    "initiators see new names; %s",
+			    u->store, without, how);
+}
+
 /* Cuts a text to the length of its field; blanks and letters of ASCII only. */
 static const char *check_identity(struct import_model *m,
 				  const struct import_unit *u, const char *what,

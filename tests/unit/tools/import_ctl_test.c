@@ -260,7 +260,11 @@ static void test_ctl_identity(void **state)
 	       "{store: /c}", "{store: /d}",
 	       "NAA identifier 4ee0ebaf06a1acbb of /c: not carried over",
 	       "identifier g: not carried over: not up to 32", "eui 0 of /d",
+	       "F:7: identity of /c, and of other stores without the option "
+	       "naa or eui: initiators see new names",
 	       NULL);
+	expect_notes("ctl", "lun a { path /a\noption naa 0x5001000000000001 }",
+		     0);
 }
 
 static void test_ctl_globals(void **state)

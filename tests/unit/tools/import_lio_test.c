@@ -192,7 +192,11 @@ static void test_lio_identity(void **state)
 							   ",\"wwn\":\"x12345678\"") "]}",
 	       "a: {store: /a, serial: \"12345678\", naa:",
 	       "b: {store: /b, serial: x12345678}",
-	       "of /b: not carried over: /a", NULL);
+	       "of /b: not carried over: /a",
+	       "identity of /b, and of other stores without a wwn of its own: "
+	       "initiators see new names; to keep one, give naa",
+	       NULL);
+	expect("lio", SO("") "}", "identity of /d, and of other stores", NULL);
 }
 
 #define LUN(n, so) \
@@ -245,7 +249,7 @@ static void test_lio_access(void **state)
 	expect_notes("lio",
 		     LIO(LUN0 "," PORTAL "," NO_CHAP
 			      ",\"node_acls\":[" ACL("n", "") "]"),
-		     1);
+		     2);
 }
 
 /* An attribute that is missing has the kernel's default: CHAP is demanded, and
