@@ -14,9 +14,22 @@ struct parse {
 	size_t size;
 };
 
+/* Shows no password, which may be anything before the last "@" of the text. */
+static void say_parse(const struct parse *p, const char *what, const char *text)
+{
+	const char *at = strrchr(text, '@');
+	const char *hide = at ? memchr(text, '%', (size_t)(at - text)) : NULL;
+
+	if (at)
+		snprintf(p->why, p->size, "%s: '%.*s***%.100s'", what,
+			 hide ? (int)MIN(hide + 1 - text, 100) : 0, text, at);
+	else
+		snprintf(p->why, p->size, "%s: '%.100s'", what, text);
+}
+
 static int fail_parse(const struct parse *p, const char *what, const char *text)
 {
-	snprintf(p->why, p->size, "%s: '%.100s'", what, text);
+	say_parse(p, what, text);
 	return ISER_E_INVALID;
 }
 

@@ -140,6 +140,32 @@ static void test_url_reasons_say_what_helps(void **state)
 	}
 }
 
+/* Whatever is wrong with the URL, and wherever its characters split the password. */
+static void test_url_reasons_have_no_password(void **state)
+{
+	static const char *const bad[] = {
+		"http://alice%secret-word@h/t/0",
+		"alice%secret-word@h/t/0",
+		" iscsi://alice%secret-word@h/t/0",
+		"iscsi://alice%secret-word@/t/0",
+		"iscsi://alice%secret-word@h:x/t/0",
+		"iscsi://alice%secret-word@h/t/x",
+		"iscsi://alice%x?secret-word@h/t/0",
+		"iscsi://alice%x/secret-word@h/t/0",
+		"iscsi://alice%x@secret-word@h/t/0",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (!parse(bad[i], false))
+			continue;
+		if (strstr(why, "secret") || !*why)
+			fail_msg("%s: %s", bad[i], why);
+	}
+	assert_int_not_equal(parse(bad[0], false), 0);
+	assert_non_null(strstr(why, "'http://alice%***@h/t/0'"));
+}
+
 static void test_url_bad_ones_say_why(void **state)
 {
 	static const char *const bad[] = {
@@ -473,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_url_defaults),
 		cmocka_unit_test(test_url_reasons_say_what_helps),
 		cmocka_unit_test(test_url_bad_ones_say_why),
+		cmocka_unit_test(test_url_reasons_have_no_password),
 		cmocka_unit_test(test_url_environment_as_libiscsi),
 		cmocka_unit_test(test_url_environment_that_does_not_fit),
 		cmocka_unit_test(test_password_file),
