@@ -246,6 +246,10 @@ static int take_response(struct iscsi_login_engine *e)
 	if (!has_keys(e, GOT_CHAP_N))
 		return step_fail(e, ISCSI_LOGIN_MISSING_PARAMETER,
 				 "CHAP_R without CHAP_N (RFC 7143 §12.1.3)");
+	if (has_keys(e, GOT_CHAP_I) != has_keys(e, GOT_CHAP_C))
+		return step_fail(e, ISCSI_LOGIN_MISSING_PARAMETER,
+				 "CHAP_I or CHAP_C without the other one (RFC "
+				 "7143 §12.1.3)");
 	status = e->cfg->find_secret(e->cfg->arg, a->name, &theirs);
 	if (status)
 		return login_fail(e, ERR_DENIED, status,

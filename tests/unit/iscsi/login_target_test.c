@@ -198,6 +198,12 @@ static void test_keys_of_each_step_rfc7143_9_2(void **state)
 			 ISCSI_LOGIN_INITIATOR_ERROR);
 	assert_int_equal(CHAP(2, "CHAP_N=alice\0CHAP_I=256\0CHAP_R=0x" R32),
 			 ISCSI_LOGIN_INITIATOR_ERROR);
+	/* the initiator wants a proof of the target, and half of the keys are missing */
+	assert_int_equal(CHAP(2, "CHAP_N=alice\0CHAP_I=1\0CHAP_R=0x" R32 R32),
+			 ISCSI_LOGIN_MISSING_PARAMETER);
+	assert_int_equal(CHAP(2, "CHAP_N=alice\0CHAP_C=0x" R32
+				 "\0CHAP_R=0x" R32 R32),
+			 ISCSI_LOGIN_MISSING_PARAMETER);
 	assert_int_equal(CHAP(1, "CHAP_A=4"), ISCSI_LOGIN_AUTH_FAILURE);
 }
 
