@@ -27,14 +27,16 @@ $(BUILD)/build.ninja:
 	meson setup $(BUILD) --werror --prefix $(PREFIX) -Dbuildtype=release -Db_ndebug=false -Dtests=false -Dbench=false
 
 packages:
-	@scripts/packages packages.txt packages-test.txt
+	@scripts/packages packages.txt packages-run.txt packages-test.txt
 
 # with tests and benchmarks
 whole: packages $(BUILD)/build.ninja
 	@meson configure $(BUILD) -Dtests=true -Dbench=true
 	@$(MAKE) --no-print-directory all
 
-run: packages all
+run:
+	@scripts/packages packages.txt packages-run.txt
+	@$(MAKE) --no-print-directory all
 	@scripts/run $(BUILD)
 
 # without the packages of the laboratory its smoke job is skipped, and without those of Ceph its cases

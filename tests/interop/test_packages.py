@@ -157,6 +157,16 @@ class Debian(unittest.TestCase):
             wanted = {line.split("#")[0].strip() for line in f} - {"", "gcc", "ninja-build"}
         self.assertFalse({p for p in wanted if not re.search(r"[ \n]%s\b" % re.escape(p), control)})
 
+    def test_make_deb_installs_them(self):
+        """And build-essential, which dpkg-buildpackage demands without a word in the control file."""
+        needed = re.search(r"Build-Depends:(.*?)\n\S", read("debian", "control"), re.S)[1]
+        needed = {re.match(r"\s*([\w.+-]+)", p)[1].replace("-compat", "") for p in needed.split(",")} | {"build-essential"}
+        lists = ""
+        for name in ("packages.txt", "packages-deb.txt"):
+            with open(os.path.join(TOP, "scripts", name)) as f:
+                lists += f.read()
+        self.assertEqual(needed - set(lists.split()), set())
+
     def test_one_version(self):
         with open(os.path.join(TOP, "meson.build")) as f:
             version = re.search(r"version: '([\d.]+)'", f.read())[1]
