@@ -76,12 +76,13 @@ static void choose_name(const struct cfg_node *stores, char name[32])
 static bool part_fields(struct edit_tree *t, const struct cfg_node *fields,
 			struct cfg_node *of_lun, struct cfg_node *of_store)
 {
+	const struct cfg_noun *lun = cfg_noun_of(CFG_NOUN_LUN);
+
 	for (unsigned i = 0; i < fields->n; i++) {
 		const struct cfg_item *f = &fields->items[i];
 		struct cfg_node *to =
-			cfg_edit_field(CFG_NOUN_LUN, f->key, strlen(f->key))
-				? of_lun
-				: of_store;
+			cfg_noun_field(lun, f->key, strlen(f->key)) ? of_lun
+								    : of_store;
 
 		if (!cfg_node_add(t->arena, to, f->key, f->value))
 			return cfg_edit_no_memory(t);

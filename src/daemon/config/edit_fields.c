@@ -261,7 +261,7 @@ static bool set_field(struct edit_tree *t, enum cfg_noun_id id,
 		len--;
 	}
 	x.name = cfg_arena_text(t->arena, key, len);
-	x.field = cfg_edit_field(id, key, len);
+	x.field = cfg_noun_field(cfg_noun_of(id), key, len);
 	if (!x.name)
 		return cfg_edit_no_memory(t);
 	if (!x.field)

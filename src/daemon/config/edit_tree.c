@@ -39,20 +39,6 @@ const char *cfg_edit_noun(const char *word)
 	return n ? cfg_noun_of(n->id)->name : NULL;
 }
 
-const struct cfg_field *cfg_edit_field(enum cfg_noun_id id, const char *name,
-				       size_t len)
-{
-	const struct cfg_noun *noun = cfg_noun_of(id);
-
-	for (unsigned i = 0; i < noun->nfields; i++) {
-		const char *have = cfg_field_name(&noun->fields[i]);
-
-		if (strlen(have) == len && !memcmp(have, name, len))
-			return &noun->fields[i];
-	}
-	return NULL;
-}
-
 /* ---- errors ---- */
 
 bool cfg_edit_fail(const struct edit_tree *t, const char *fmt, ...)

@@ -15,9 +15,6 @@ struct edit_noun {
 
 /* cfg_edit_noun_find returns the row of a word, or NULL. */
 const struct edit_noun *cfg_edit_noun_find(const char *word);
-/* cfg_edit_field returns the field of a noun, whose name has len bytes, or NULL. */
-const struct cfg_field *cfg_edit_field(enum cfg_noun_id id, const char *name,
-				       size_t len);
 
 /* The tree of a configuration that is being changed. */
 struct edit_tree {

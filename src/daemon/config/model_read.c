@@ -331,28 +331,13 @@ static void read_field(struct reader *r, struct target_noun *t,
 	readers[f->shape](r, t, f, v);
 }
 
-static const struct cfg_field *find_field(const struct cfg_noun *noun,
-					  const char *name)
-{
-	for (unsigned i = 0; i < noun->nfields; i++)
-		if (!strcmp(cfg_field_name(&noun->fields[i]), name))
-			return &noun->fields[i];
-	return NULL;
-}
-
 /* Returns whether text is a field of the noun and its value, "store:/x": YAML needs a
  * blank between the two. */
 static bool lacks_blank(const struct target_noun *t, const char *text)
 {
 	size_t len = strcspn(text, ":");
 
-	for (unsigned i = 0; text[len] && i < t->row->nfields; i++) {
-		const char *name = cfg_field_name(&t->row->fields[i]);
-
-		if (strlen(name) == len && !memcmp(name, text, len))
-			return true;
-	}
-	return false;
+	return text[len] && cfg_noun_field(t->row, text, len);
 }
 
 /* A message lists the fields of a noun that has no more. */
@@ -455,12 +440,15 @@ static void read_noun(struct reader *r, struct target_noun *t,
 	t->head->node = v;
 	set_defaults(r, t);
 	if (t->row->brief && v->type != CFG_NODE_MAP && !cfg_node_is_null(v)) {
-		read_field(r, t, find_field(t->row, t->row->brief), v);
+		read_field(r, t,
+			   cfg_noun_field(t->row, t->row->brief,
+					  strlen(t->row->brief)),
+			   v);
 	} else if (v->type == CFG_NODE_MAP) {
 		for (unsigned i = 0; i < v->n; i++) {
 			const struct cfg_item *item = &v->items[i];
-			const struct cfg_field *f =
-				find_field(t->row, item->key);
+			const struct cfg_field *f = cfg_noun_field(
+				t->row, item->key, strlen(item->key));
 
 			if (f)
 				read_field(r, t, f, item->value);

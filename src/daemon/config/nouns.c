@@ -538,6 +538,18 @@ const char *cfg_field_name(const struct cfg_field *f)
 	return f->key ? f->key : cfg_field_row(f)->opt.name;
 }
 
+const struct cfg_field *cfg_noun_field(const struct cfg_noun *noun,
+				       const char *name, size_t len)
+{
+	for (unsigned i = 0; i < noun->nfields; i++) {
+		const char *have = cfg_field_name(&noun->fields[i]);
+
+		if (strlen(have) == len && !memcmp(have, name, len))
+			return &noun->fields[i];
+	}
+	return NULL;
+}
+
 static void parts_text(const struct cfg_parts *parts, const char *from,
 		       char *out, size_t size)
 {

@@ -90,6 +90,9 @@ void cfg_noun_store(const struct cfg_noun *row, void *noun,
 const struct cfg_row *cfg_field_row(const struct cfg_field *f);
 /* cfg_field_name returns the name of a field in a file. */
 const char *cfg_field_name(const struct cfg_field *f);
+/* cfg_noun_field returns the field of a noun, whose name has len bytes, or NULL. */
+const struct cfg_field *cfg_noun_field(const struct cfg_noun *noun,
+				       const char *name, size_t len);
 /* cfg_value_text writes the value of a field with CFG_ONE to out, as the file
  * would have it; empty: not set. from: the struct of the noun, or the struct
  * options of an option. */

@@ -41,16 +41,14 @@ const struct cfg_row *cfg_path_field(const char *name)
 
 	for (unsigned i = 0; i < CFG_NOUNS; i++) {
 		const struct cfg_noun *n = cfg_noun_of((enum cfg_noun_id)i);
+		const struct cfg_field *f =
+			cfg_noun_field(n, name, strlen(name));
 
-		for (unsigned k = 0; k < n->nfields; k++) {
-			const struct cfg_field *f = &n->fields[k];
-
-			if (strcmp(cfg_field_name(f), name) != 0)
-				continue;
-			found = cfg_field_row(f);
-			if (f->shape != CFG_ONE || found->type != CFG_PATH)
-				return NULL; /* state of an ALUA group */
-		}
+		if (!f)
+			continue;
+		found = cfg_field_row(f);
+		if (f->shape != CFG_ONE || found->type != CFG_PATH)
+			return NULL; /* state of an ALUA group */
 	}
 	return found;
 }
