@@ -141,6 +141,8 @@ static struct cfg_node *nouns_tree(struct dumper *d, const struct cfg_field *f,
 		add(d, n, is_named ? head->name : NULL,
 		    noun_tree(d, f->noun, head));
 	}
+	if (n)
+		(void)cfg_node_sort(d->arena, n); /* there may be thousands */
 	return n;
 }
 
@@ -406,16 +408,6 @@ static void diff_nodes(struct differ *d, const char *path,
 				  to->items[i].value);
 }
 
-/* There may be thousands of backstores, of targets and of the LUNs of a target. */
-static void sort_all(struct cfg_arena *memory, struct cfg_node *n)
-{
-	if (n->type == CFG_NODE_SCALAR)
-		return;
-	(void)cfg_node_sort(memory, n);
-	for (unsigned i = 0; i < n->n; i++)
-		sort_all(memory, n->items[i].value);
-}
-
 bool cfg_diff(const struct cfg_model *from, const struct cfg_model *to,
 	      void (*fn)(void *arg, const struct cfg_change *c), void *arg)
 {
@@ -424,11 +416,8 @@ bool cfg_diff(const struct cfg_model *from, const struct cfg_model *to,
 	struct cfg_node *a = cfg_model_tree(from, &memory);
 	struct cfg_node *b = cfg_model_tree(to, &memory);
 
-	if (a && b) {
-		sort_all(&memory, a);
-		sort_all(&memory, b);
+	if (a && b)
 		diff_nodes(&d, "", a, b);
-	}
 	cfg_arena_free(&memory);
 	return a && b && !d.failed;
 }
