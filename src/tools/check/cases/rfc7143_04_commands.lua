@@ -280,7 +280,7 @@ case {
 
 for _, n in ipairs { 0, 1, 3, 4, 511, 4096, 8192 } do
 	case {
-		section = "11.18", name = "ping-" .. n, family = "ping", clauses = "11.18",
+		section = "11.18", name = "ping-" .. n, family = "ping", clauses = "11.18.1 #3, 11.19 #1 #2 #3",
 		what = ("A NOP-Out with %d bytes is answered with the same bytes, its tag and the Target Transfer Tag ffffffffh."):format(n),
 		run = function(t)
 			local c = t:session()
@@ -291,7 +291,7 @@ for _, n in ipairs { 0, 1, 3, 4, 511, 4096, 8192 } do
 end
 
 case {
-	section = "11.18", name = "no-answer-wanted", clauses = "11.18",
+	section = "11.18", name = "no-answer-wanted", clauses = "11.18.1 #2",
 	what = "A NOP-Out with the tag ffffffffh has no answer.",
 	run = function(t)
 		local c = t:session()
@@ -302,7 +302,7 @@ case {
 }
 
 case {
-	section = "11.18", name = "ping-cut", clauses = "11.18",
+	section = "11.18", name = "ping-cut", clauses = "11.19 #2",
 	what = "The answer to a NOP-Out is cut to the MaxRecvDataSegmentLength of the initiator.",
 	run = function(t)
 		local c = t:session { MaxRecvDataSegmentLength = "512" }
@@ -316,7 +316,7 @@ case {
 -- ---- logout ----
 
 case {
-	section = "11.14", name = "close-the-session", clauses = "11.15",
+	section = "11.14", name = "close-the-session", clauses = "11.15 #1",
 	what = "A Logout with reason 0 is answered with 0, and the target closes the connection or lets the initiator do so.",
 	run = function(t)
 		local c = t:session()

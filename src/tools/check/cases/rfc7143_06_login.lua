@@ -262,6 +262,24 @@ case {
 	end,
 }
 
+for field, clauses in pairs { isid = "11.12", tsih = "11.12.6 #3 #4", cid = "11.12.7 #1 #2" } do
+	case {
+		section = clauses:match("%S+"), name = "changes-within-the-login-" .. field, family = "changes", clauses = clauses, open = true,
+		what = "A " .. field:upper() .. " that changes within a login has no effect: the first one counts, or the login is refused.",
+		run = function(t)
+			local c = t:connect()
+			c:login_request(OPERATIONAL, nil, names())
+			c:login_response()
+			c:login_request(OPERATIONAL, FULL_FEATURE, {}, { [field] = field == "isid" and new_isid() or 0x1234 })
+			local r, why = c:recv()
+			if why == "timeout" then fail("no answer") end
+			if not r or r.status ~= 0 then return end
+			equal(r.isid, c.isid, "ISID")
+			if field == "tsih" then equal(r.tsih ~= 0x1234, true, "that the target makes a TSIH of its own") end
+		end,
+	}
+end
+
 -- ---- order and repetition ----
 
 for _, key in ipairs { "InitiatorName=iqn.2026-01.org.example:other", "TargetName=iqn.2026-01.org.example:other", "MaxBurstLength=4096",

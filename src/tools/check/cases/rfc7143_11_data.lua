@@ -133,6 +133,16 @@ case {
 }
 
 case {
+	section = "11.4.8", name = "ExpDataSN-without-data", clauses = "11.4.8 #1",
+	what = "ExpDataSN is 0 where no Data-In was sent.",
+	run = function(t)
+		local c = t:unit()
+		equal(c:scsi({ cdb = (test_unit_ready()) }).response.expdatasn, 0, "ExpDataSN")
+		equal(c:scsi({ cdb = "\xff" .. ("\0"):rep(15) }).response.expdatasn, 0, "ExpDataSN of a command that fails")
+	end,
+}
+
+case {
 	section = "11.4.7", name = "sense-data", clauses = "11.4.7 #1 #2, 4.6.1.2 #1",
 	what = "CHECK CONDITION comes with sense data whose length is right.",
 	run = function(t)

@@ -149,7 +149,7 @@ local function read_unacknowledged(t)
 end
 
 case {
-	section = "7.8", name = "snack-of-data", clauses = "7.8 #7",
+	section = "7.8", name = "snack-of-data", clauses = "7.8 #7, 11.16 #1 #5",
 	what = "At ErrorRecoveryLevel 1 a Data SNACK brings the same Data-Ins again, with their DataSNs.",
 	run = function(t)
 		local c, itt, r, acknowledged = read_unacknowledged(t)
@@ -163,7 +163,7 @@ case {
 }
 
 case {
-	section = "11.16", name = "snack-of-status", clauses = "11.4.9 #1",
+	section = "11.16", name = "snack-of-status", clauses = "11.4.9 #1, 11.16 #1 #2",
 	what = "At ErrorRecoveryLevel 1 a Status SNACK brings the response again, with its StatSN.",
 	run = function(t)
 		local c = t:session_with("ErrorRecoveryLevel", "1"):ready()
@@ -176,7 +176,7 @@ case {
 }
 
 case {
-	section = "11.16", name = "snack-of-r2t", clauses = "7.8 #7", destructive = true,
+	section = "11.16", name = "snack-of-r2t", clauses = "7.8 #7, 11.16 #1 #2", destructive = true,
 	what = "At ErrorRecoveryLevel 1 an R2T SNACK brings the R2T again, with its R2TSN.",
 	run = function(t)
 		local lba = t:scratch().lba
@@ -192,7 +192,7 @@ case {
 }
 
 case {
-	section = "11.16", name = "snack-beyond-the-data", clauses = "7.8 #7",
+	section = "11.16", name = "snack-beyond-the-data", clauses = "7.8 #7, 11.16 #7",
 	what = "A Data SNACK for Data-Ins that were never sent is rejected.",
 	run = function(t)
 		local c, itt, r, acknowledged = read_unacknowledged(t)
@@ -287,7 +287,7 @@ case {
 }
 
 case {
-	section = "11.15", name = "logout-of-the-other-connection", clauses = "11.15",
+	section = "11.15", name = "logout-of-the-other-connection", clauses = "11.15 #1",
 	what = "A Logout with reason 1 for the other connection closes that one, and the session goes on.",
 	run = function(t)
 		local a = t:session_with("MaxConnections", "2")

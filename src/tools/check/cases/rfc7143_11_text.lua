@@ -91,7 +91,7 @@ case {
 }
 
 case {
-	section = "6.4", name = "unknown-key", clauses = "6.2 #6",
+	section = "6.4", name = "unknown-key", clauses = "6.2 #6, 11.11.1 #2, 11.11.4 #2",
 	what = "An unknown key in a Text Request is answered with NotUnderstood.",
 	run = function(t)
 		local r = t:session():text { "X-org.example.check=1" }
@@ -123,7 +123,7 @@ case {
 }
 
 case {
-	section = "11.10.2", name = "continuation", clauses = "6.2 #2, 11.11.4 #1",
+	section = "11.10.2", name = "continuation", clauses = "6.2 #2, 6.4 #3, 11.11.1 #3, 11.11.4 #1",
 	what = "A Text Request with C is answered with an empty response without F and with a Target Transfer Tag; the keys are one text.",
 	run = function(t)
 		local c = t:session()
