@@ -22,6 +22,7 @@ ET_DYN, EM_X86_64 = 3, 62
 X86_FEATURE_1_AND, X86_IBT_AND_SHSTK = 0xc0000002, 3
 
 PROGRAMS = ('src/daemon/iserd', 'src/tools/iser', 'src/tools/iserctl', 'src/tools/iser-tgtadm')
+OPTIONAL = ('src/tools/iser-check',)
 LIBRARIES = ('src/lib/libiser.so.*.*', 'src/rcap-verbs.so')
 
 
@@ -125,7 +126,7 @@ def object_findings(path):
 
 def check(build):
     passed = failed = 0
-    files = [(os.path.join(build, p), True) for p in PROGRAMS]
+    files = [(os.path.join(build, p), True) for p in PROGRAMS + tuple(p for p in OPTIONAL if os.path.exists(os.path.join(build, p)))]
     for pattern in LIBRARIES:
         found = [f for f in glob.glob(os.path.join(build, pattern)) if os.path.isfile(f)]
         if not found and 'verbs' not in pattern:  # the module is not built if its libraries are absent
