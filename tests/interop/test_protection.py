@@ -372,6 +372,18 @@ class Beside(Folder):
             self.assertEqual(i.ask(rw(0x28, 196600, 8), 4096), (GOOD, bytes(4096)))
             i.close()
 
+    def test_cut_off(self):
+        """The start says how many blocks have lost it."""
+        with self.serve("--protection", "1") as d:
+            self.assertNotIn("lacks", d.messages())
+        size = os.path.getsize(self.disk + ".pi")
+        for cut, blocks in ((size - 800, 100), (100, 131072)):
+            os.truncate(self.disk + ".pi", cut)
+            with self.serve() as d:
+                self.assertIn("lacks the protection information of the last %d blocks" % blocks, d.messages())
+            with self.serve() as d:
+                self.assertNotIn("lacks", d.messages())
+
     def test_changed_by_another_program(self):
         with self.serve("--protection", "1") as d:
             i = Initiator(d)

@@ -137,6 +137,23 @@ static bool may_be_made(const struct beside *f, off_t size)
 	return false;
 }
 
+/* The data have grown, or the file was cut off: nothing shows which. */
+static bool report_short(const struct beside *f, off_t size)
+{
+	off_t all = (size - (off_t)PROTECT_PI_AT) / 8, lost;
+	struct stat st;
+
+	if (fstat(f->fd, &st))
+		return report_errno(f);
+	lost = MIN((size - st.st_size + 7) / 8, all);
+	if (lost > 0)
+		say_note("%s: lacks the protection information of the last "
+			 "%lld blocks, which are not checked until they are "
+			 "written; if the disk has not grown, restore the file",
+			 f->path, (long long)lost);
+	return true;
+}
+
 /* Checks the file, or makes it. It gets the length for the data: new blocks
  * have no information, nor have blocks that were cut off and added again. */
 static bool check_file(struct beside *f)
@@ -158,7 +175,7 @@ static bool check_file(struct beside *f)
 	/* the file of another device, or for other blocks, is not changed */
 	if (!is_new && !read_head(f, p))
 		return false;
-	if (is_new && !may_be_made(f, size))
+	if (is_new ? !may_be_made(f, size) : !report_short(f, size))
 		return false;
 	if (!f->o->lun.read_only && ftruncate(f->fd, size))
 		return report_errno(f);

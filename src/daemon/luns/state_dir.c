@@ -312,7 +312,8 @@ bool state_record_save(const struct state *s, const struct state_record *r,
 	}
 	free(file);
 	if (err)
-		say("%s/%s: cannot save it: %s", s->path, r->name,
-		    strerror(-err));
+		say("%s/%s: cannot save it: %s; mend that before the next "
+		    "start: %s",
+		    s->path, r->name, strerror(-err), r->without);
 	return !err;
 }

@@ -120,6 +120,20 @@ static void test_saved_once(void **state)
 	assert_int_equal(a.st_ino, b.st_ino);
 }
 
+/* It says what the next start loses. */
+static void test_cannot_be_saved(void **state)
+{
+	char obstacle[80];
+
+	(void)state;
+	snprintf(obstacle, sizeof(obstacle), "%s/new", folder);
+	assert_int_equal(mkdir(obstacle, 0700), 0);
+	assert_false(state_record_save(s, &record, "text"));
+	assert_non_null(strstr(said, "/r: cannot save it: "));
+	assert_non_null(strstr(said, record.without));
+	assert_int_equal(rmdir(obstacle), 0);
+}
+
 static void test_every_damage_is_found(void **state)
 {
 	char good[128], bad[128];
@@ -168,9 +182,8 @@ static void test_older_form(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_round_trip),
-		T(test_saved_once),
-		T(test_every_damage_is_found),
+		T(test_round_trip),	 T(test_saved_once),
+		T(test_cannot_be_saved), T(test_every_damage_is_found),
 		T(test_older_form),
 	};
 
