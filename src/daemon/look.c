@@ -17,6 +17,7 @@
 
 #include "backstore/uring/bs_file.h"
 #include "base/opt.h"
+#include "daemon/luns/encrypt.h"
 #include "daemon/luns/keyfile.h"
 #include "daemon/luns/memory.h"
 #include "daemon/luns/private.h"
@@ -169,6 +170,10 @@ static void look_backstore(const struct look *l, const struct cfg_backstore *b)
 		look_store(l, b, kind, path);
 	else if (kind == LUN_RAM)
 		look_memory(l, b, path);
+	if (kind == LUN_FILE && !b->key && !b->new_key && !b->lun.read_only &&
+	    lun_is_encrypted(path))
+		complain(l->errors, &b->head, "store", path,
+			 lun_key_is_missing);
 	look_key(l, b);
 	look_folder(l, &b->head, "pi", b->pi);
 }

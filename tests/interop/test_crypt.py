@@ -11,7 +11,7 @@ import time
 import unittest
 
 import gcrypt_xts
-from harness import Daemon, Folder, main, need, refused, run, sparse, until
+from harness import ISERCTL, Daemon, Folder, main, need, refused, run, sparse, until
 from test_alua import Path
 from test_nbd import Bridge
 from test_reserve import CHECK, GOOD
@@ -138,6 +138,25 @@ class Keys(Encrypted):
         os.rename(self.key + ".away", self.key)
         with Daemon(self.lun) as d:
             self.assertEqual(Unit(d).get(SIZE // 512 - 8, 1), b"x" * 512)
+
+    def test_encrypted_image_is_not_taken_for_a_plain_one(self):
+        with Daemon(self.lun) as d:
+            Unit(d).store(0, b"x" * 512)
+        before = self.image()
+        text = self.refused(self.disk)
+        for word in (self.disk, "is encrypted", "key="):
+            self.assertIn(word, text)
+        with open(self.path("iserd.yaml"), "w") as f:
+            f.write("version: 1\ndaemon: {control: %s}\nbackstores: {a: {store: %s}}\n" % (self.path("ctl"), self.disk))
+        done = run([ISERCTL, "check", self.path("iserd.yaml")], check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("is encrypted", done.text)
+        with Daemon("--read-only", self.disk) as d:  # a backup of what the medium has
+            self.assertEqual(Unit(d).get(0, 1), before[:512])
+        self.assertEqual(self.image(), before)
+        os.removexattr(self.disk, "user.openiser.encrypted")
+        with Daemon(self.disk) as d:
+            Unit(d).store(0, b"y" * 512)
 
     def test_plain_image_is_not_taken_for_an_encrypted_one(self):
         with open(self.disk, "r+b") as f:

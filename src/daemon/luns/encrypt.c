@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -19,6 +20,24 @@
 #define LOOK_AT \
  ((off_t)64 << 20) /* bytes read to see whether an image is new */
 #define PIECE ((size_t)1 << 20)
+#define MARK  "user.openiser.encrypted"
+
+const char lun_key_is_missing[] =
+	"the file is encrypted (attribute user.openiser.encrypted); give its key with key=, or serve it "
+	"read-only; setfattr -x removes the attribute of a file that is to be plain";
+
+bool lun_is_encrypted(const char *path)
+{
+	return getxattr(path, MARK, NULL, 0) >= 0;
+}
+
+/* Where a file has no attributes, nothing reminds of the key. */
+static void mark_encrypted(const struct lun_spec *s, const struct bs *b)
+{
+	if (s->kind == LUN_FILE && !(b->caps & BS_CAP_READ_ONLY) &&
+	    !lun_is_encrypted(s->store))
+		(void)setxattr(s->store, MARK, "1", 1, 0);
+}
 
 /* ---- is the image new? ---- */
 
@@ -146,7 +165,9 @@ struct bs *lun_encrypt(struct bs *b, const struct options *o,
 
 	if (may_be_encrypted(s, o) && choose_key(s, b, &cfg.wish))
 		encrypted = open_filter(b, o, &cfg);
-	if (!encrypted)
+	if (encrypted)
+		mark_encrypted(s, encrypted);
+	else
 		bs_close(b);
 	return encrypted;
 }
