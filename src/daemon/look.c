@@ -163,17 +163,16 @@ static void look_memory(const struct look *l, const struct cfg_backstore *b,
 
 static void look_backstore(const struct look *l, const struct cfg_backstore *b)
 {
-	const char *path;
+	const char *path, *why;
 	enum lun_kind kind = lun_spec_kind(b->store, &path);
 
 	if ((kind == LUN_FILE || kind == LUN_CD || kind == LUN_SCSI) && *path)
 		look_store(l, b, kind, path);
 	else if (kind == LUN_RAM)
 		look_memory(l, b, path);
-	if (kind == LUN_FILE && !b->key && !b->new_key && !b->lun.read_only &&
-	    lun_is_encrypted(path))
-		complain(l->errors, &b->head, "store", path,
-			 lun_key_is_missing);
+	why = lun_lacks_key(kind, path, b->key || b->new_key, b->lun.read_only);
+	if (why)
+		complain(l->errors, &b->head, "store", path, why);
 	look_key(l, b);
 	look_folder(l, &b->head, "pi", b->pi);
 }

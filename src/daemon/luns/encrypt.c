@@ -22,21 +22,21 @@
 #define PIECE ((size_t)1 << 20)
 #define MARK  "user.openiser.encrypted"
 
-const char lun_key_is_missing[] =
-	"the file is encrypted (attribute user.openiser.encrypted); give its key with key=, or serve it "
-	"read-only; setfattr -x removes the attribute of a file that is to be plain";
-
-bool lun_is_encrypted(const char *path)
+const char *lun_lacks_key(enum lun_kind kind, const char *path, bool has_key,
+			  bool read_only)
 {
-	return getxattr(path, MARK, NULL, 0) >= 0;
+	if (kind != LUN_FILE || has_key || read_only ||
+	    getxattr(path, MARK, NULL, 0) < 0)
+		return NULL;
+	return "the file is encrypted (attribute user.openiser.encrypted); give its key with key=, or serve it "
+	       "read-only; setfattr -x removes the attribute of a file that is to be plain";
 }
 
 /* Where a file has no attributes, nothing reminds of the key. */
 static void mark_encrypted(const struct lun_spec *s, const struct bs *b)
 {
-	if (s->kind == LUN_FILE && !(b->caps & BS_CAP_READ_ONLY) &&
-	    !lun_is_encrypted(s->store))
-		(void)setxattr(s->store, MARK, "1", 1, 0);
+	if (s->kind == LUN_FILE && !(b->caps & BS_CAP_READ_ONLY))
+		(void)setxattr(s->store, MARK, "1", 1, XATTR_CREATE);
 }
 
 /* ---- is the image new? ---- */

@@ -13,12 +13,11 @@
 struct bs *lun_encrypt(struct bs *b, const struct options *o,
 		       const struct lun_spec *s, struct io_loop *const *loops);
 
-/* Why a file that an encrypted LUN has used is not served without a key, unless it is only
- * read: a WRITE of plain bytes would destroy its data. */
-extern const char lun_key_is_missing[];
-/* lun_is_encrypted returns whether the file is marked as that of an encrypted LUN. A copy
- * without extended attributes is not, nor is a file on a file system without them. */
-bool lun_is_encrypted(const char *path);
+/* lun_lacks_key returns why a file that an encrypted LUN has used is not served without a
+ * key, unless it is only read: a WRITE of plain bytes would destroy its data. NULL: it may be.
+ * Nothing is known of a copy without extended attributes, or where there are none. */
+const char *lun_lacks_key(enum lun_kind kind, const char *path, bool has_key,
+			  bool read_only);
 
 /* lun_key_usable returns whether the user that iserd runs as can replace the
  * key of the LUN, if it has one; false after a message. */

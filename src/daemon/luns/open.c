@@ -307,15 +307,17 @@ struct bs *lun_open(const struct options *o, const struct lun_spec *s,
 		    struct lun_memory *memory, bool may_wait,
 		    struct io_loop *const *loops)
 {
+	bool has_key = s->key || s->new_key;
+	const char *why =
+		lun_lacks_key(s->kind, s->store, has_key, o->lun.read_only);
 	struct bs *b;
 
-	if (s->kind == LUN_FILE && !s->key && !s->new_key &&
-	    !o->lun.read_only && lun_is_encrypted(s->store)) {
-		say("%s: %s", s->store, lun_key_is_missing);
+	if (why) {
+		say("%s: %s", s->store, why);
 		return NULL;
 	}
 	b = store_open(o, s, memory, may_wait, loops);
-	return b && (s->key || s->new_key) ? lun_encrypt(b, o, s, loops) : b;
+	return b && has_key ? lun_encrypt(b, o, s, loops) : b;
 }
 
 /* ---- SCSI devices of this machine ---- */
