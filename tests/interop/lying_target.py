@@ -132,7 +132,7 @@ class LyingTarget(FakeTarget):
         elif command.op == 0x35:
             command.response()
         elif command.op == 0x1a:
-            command.give(b"\x03\0\x10\0")
+            c.data_in(head, b"\x03\0\x10\0")
         elif command.op == 0x9e and command.cdb[1] & 0x1f != 0x10:
             command.check(5, 0x2400)
         else:
