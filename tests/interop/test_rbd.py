@@ -223,7 +223,7 @@ class Data(Rbd):
             self.assertNotIn(serial, run([ISER, "info", d.url]).text)
             done = run([ISER, "copy", self.path("disk"), d.url], check=False)
             self.assertNotEqual(done.returncode, 0)
-            self.assertIn("write protected", done.text)
+            self.assertIn("write-protected", done.text)
 
     def test_namespace_and_client(self):
         """A client with rights for one namespace only."""
