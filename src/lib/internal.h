@@ -136,6 +136,7 @@ struct lib_commands {
 	struct iser_io *queue, **queue_tail;	  /* wait for a task */
 	struct iser_io *failed, **failed_tail;	  /* done is due */
 	struct io_defer report_failed;
+	bool starting; /* a task ends at once if the session cannot send */
 };
 
 /* Commands that wait after a refusal; retry.c's. */

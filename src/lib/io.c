@@ -49,6 +49,7 @@ void lib_io_completed(struct ini_task *task)
 	struct lib_task *lt = container_of(task, struct lib_task, task);
 	struct iser_io *io = lt->io;
 	struct iser_session *s = io->session;
+	bool is_starting = s->commands.starting;
 
 	if (lib_reconnect_takes(s, lt)) {
 		lib_reconnect_leave(s);
@@ -73,8 +74,12 @@ void lib_io_completed(struct ini_task *task)
 		return;
 	lib_io_free_task(s, lt);
 	lib_retry_completed(s, io->lun);
-	io->done(io);
-	lib_io_pump(s);
+	if (is_starting) { /* iser_submit must not call done */
+		lib_io_fail_later(s, io, io->err);
+	} else {
+		io->done(io);
+		lib_io_pump(s);
+	}
 	lib_reconnect_leave(s);
 }
 

@@ -99,7 +99,9 @@ static ALWAYS_INLINE void start_task(struct iser_session *s,
 	t->priority = io->priority ? io->priority : (uint8_t)s->url.priority;
 	t->deadline = MIN(lib_io_deadline(s, now), most);
 	t->done = s->commands.completed;
+	s->commands.starting = true;
 	ini_submit(s->ini, t, now);
+	s->commands.starting = false;
 }
 
 bool lib_retry_holds(const struct iser_session *s, int lun)

@@ -61,7 +61,6 @@ struct unit_job {
 	struct bufv data;
 	uint64_t first, end; /* the blocks that the request touches */
 	uint64_t lba, left;  /* of UNIT_MIDDLE: not yet submitted */
-	bool advancing;	     /* within lib_job_advance */
 	bool starting;	  /* within iser_unit_submit: done must not be called */
 	bool has_partial; /* see job.c */
 	bool flushed;	  /* the SYNCHRONIZE CACHE was submitted */

@@ -427,18 +427,13 @@ static bool advance_once(struct unit_job *j)
 
 void lib_job_advance(struct unit_job *j)
 {
-	/* a command that ends within iser_submit leaves the rest to the loop below */
-	if (j->advancing)
-		return;
-	j->advancing = true;
 	while (!j->err && j->phase != UNIT_END) {
 		if (advance_once(j))
 			continue;
 		if (j->in_flight)
-			break;
+			return;
 		j->phase++;
 	}
-	j->advancing = false;
 	if (!j->in_flight)
 		lib_job_end(j);
 }

@@ -341,6 +341,56 @@ static void test_disconnect_ends_all_commands(void **state)
 	fixture_fini(&f);
 }
 
+/* A command whose done submits another one. */
+struct chain {
+	struct iser_io first, next;
+	bool is_within; /* iser_submit */
+	bool is_over;
+};
+
+static void on_next(struct iser_io *io)
+{
+	struct chain *c = io->arg;
+
+	assert_false(c->is_within);
+	assert_false(c->is_over);
+	c->is_over = true;
+}
+
+static void on_first(struct iser_io *io)
+{
+	struct chain *c = io->arg;
+
+	c->next = (struct iser_io){ .cdb_len = 6, .done = on_next, .arg = c };
+	c->is_within = true;
+	iser_submit(io->session, &c->next);
+	c->is_within = false;
+}
+
+/* The session cannot send any more when the first command ends. */
+static void test_submit_at_the_loss(void **state)
+{
+	struct chain c = { .first = { .cdb_len = 6, .done = on_first } };
+	struct fixture f;
+	struct iser_session *s;
+	int err = 1;
+
+	(void)state;
+	fixture_init(&f, "");
+	assert_int_equal(pthread_create(&f.thread, NULL, serve_one, &f), 0);
+	s = iser_connect(f.ctx, &f.url, &err);
+	assert_non_null(s);
+	c.first.arg = &c;
+	iser_submit(s, &c.first);
+	for (int i = 0; i < 200 && !c.is_over; i++)
+		assert_int_equal(iser_service(f.ctx, 50), 0);
+	assert_true(c.is_over);
+	assert_int_equal(c.next.err, ISER_E_CLOSED);
+	iser_disconnect(s);
+	pthread_join(f.thread, NULL);
+	fixture_fini(&f);
+}
+
 static void test_connect_refused_leaves_no_session(void **state)
 {
 	struct fixture f;
@@ -411,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_disconnect_while_connecting),
 		cmocka_unit_test(test_connect_start_calls_done_once),
 		cmocka_unit_test(test_disconnect_ends_all_commands),
+		cmocka_unit_test(test_submit_at_the_loss),
 		cmocka_unit_test(test_disconnect_ends_reconnecting),
 		cmocka_unit_test(
 			test_session_goes_on_after_busy_and_after_a_loss),

@@ -22,7 +22,6 @@ static struct {
 	bool mapped[BLOCKS];
 	uint8_t type, compare, mode;
 	bool same, unmap, status, has_limits, no_16;
-	bool lost; /* with the session: commands end within iser_submit */
 	uint32_t transfer, last, block;	    /* 0: BLOCKS - 1, BLOCK */
 	uint64_t naa;			    /* 0: no designator */
 	const struct iser_session *session; /* where the disk is */
@@ -304,11 +303,6 @@ void __wrap_iser_submit(struct iser_session *s, struct iser_io *io)
 	io->status = 0;
 	io->sense_len = 0;
 	io->transferred = 0;
-	if (disk.lost) {
-		io->err = ISER_E_CLOSED;
-		io->done(io);
-		return;
-	}
 	disk.io[disk.nios++] = io;
 	io_loop_defer(ctx->loop, &disk.pump);
 }

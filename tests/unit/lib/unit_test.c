@@ -325,12 +325,6 @@ static void test_vectors(void **state)
 
 static unsigned ended;
 
-static void count_lost(struct iser_request *r)
-{
-	assert_int_equal(r->err, ISER_E_CLOSED);
-	assert_true(++ended <= TOGETHER);
-}
-
 static void count_end(struct iser_request *r)
 {
 	assert_int_equal(r->err, 0);
@@ -376,34 +370,6 @@ static void run_together(void)
 		assert_memory_equal(model, disk.data, SIZE);
 	}
 	assert_int_equal(u->partials, 0);
-	iser_unit_close(u);
-}
-
-/* Of a lost session commands end within iser_submit: each request ends once. */
-static void test_ends_at_once(void **state)
-{
-	struct iser_request r[TOGETHER];
-	struct iser_unit *u = open_unit();
-	uint8_t block[BLOCK];
-	struct iovec iov = { block, BLOCK };
-
-	(void)state;
-	disk.lost = true;
-	ended = 0;
-	for (unsigned i = 0; i < TOGETHER; i++) {
-		r[i] = (struct iser_request){
-			.op = ISER_OP_READ,
-			.length = BLOCK,
-			.iov = &iov,
-			.niov = 1,
-			.done = count_lost,
-		};
-		iser_unit_submit(u, &r[i]);
-	}
-	assert_int_equal(ended, 0);
-	assert_int_equal(iser_service(ctx, -1), 0);
-	assert_int_equal(ended, TOGETHER);
-	assert_int_equal(u->requests, 0);
 	iser_unit_close(u);
 }
 
@@ -747,7 +713,6 @@ int main(void)
 		TEST(test_open_failures),
 		TEST(test_open_impossible_capacity),
 		TEST(test_refused_stays_refused),
-		TEST(test_ends_at_once),
 		TEST(test_is_same_unit),
 		TEST(test_open_drive_mmc6),
 		TEST(test_close_while_opening),
