@@ -5,7 +5,6 @@
     report.py FOLDER               from FOLDER/results.json
     report.py FOLDER --merge LATER first takes the groups of a later run, LATER/results.json, into
                                    FOLDER/results.json, in place of groups with the same name
-    report.py FOLDER --doc FILE    also replaces the generated block of FILE (docs/PERFORMANCE.md)
 """
 import argparse
 import html
@@ -18,8 +17,6 @@ import common
 import pages
 import plots
 
-BEGIN = "<!-- begin: tables of bench/report.py -->"
-END = "<!-- end: tables of bench/report.py -->"
 LARGE = 64 * 1024  # from here on a table shows bytes per second in place of operations
 
 
@@ -190,17 +187,13 @@ def describe(results):
                     if results.get("later") else "")
 
 
-DEPTHS = (1, 8, 32, 128)  # in the tables of a document
-
-
-def markdown(results, brief=False):
-    """Returns all tables; brief: without the depths of a full run that a shorter run has not."""
+def markdown(results):
+    """Returns all tables."""
     lines = [describe(results), "",
              "Figures are medians; in parentheses the median of the ratios of single rounds "
              "to the first contestant of the table.", ""]
     for g in results["groups"]:
-        rows = [r for r in results["rows"] if r["group"] == g["name"] and not (
-            brief and g["name"] == "transport" and r["x"]["depth"] not in DEPTHS)]
+        rows = [r for r in results["rows"] if r["group"] == g["name"]]
         if not rows:
             continue
         lines += ["### " + g["title"], ""]
@@ -313,16 +306,6 @@ def page(results):
 
 # ---- files ----
 
-def replace_block(path, text):
-    """Replaces what is between the marks in a document."""
-    with open(path) as f:
-        document = f.read()
-    before, _, rest = document.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    with open(path, "w") as f:
-        f.write(before + BEGIN + "\n" + text + END + after)
-
-
 def write(results, folder):
     """Writes the report of results into folder."""
     with open(os.path.join(folder, "report.html"), "w") as f:
@@ -350,7 +333,6 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     p.add_argument("folder", metavar="FOLDER")
     p.add_argument("--merge", metavar="LATER", action="append", default=[])
-    p.add_argument("--doc", metavar="FILE")
     args = p.parse_args()
     results = load(args.folder)
     for later in args.merge:
@@ -358,10 +340,6 @@ def main():
     if args.merge:
         common.write_json(os.path.join(args.folder, "results.json"), results)
     write(results, args.folder)
-    if args.doc:
-        replace_block(args.doc,
-                      pages.questions_markdown(results["rows"]) + "\n" +
-                      markdown(results, brief=True))
 
 
 if __name__ == "__main__":
