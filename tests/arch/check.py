@@ -10,6 +10,8 @@ the English of comments and texts (english.py).
 import os, re, subprocess, sys, tempfile
 
 import circles
+import documents
+import drawing
 import english
 import messages
 import objects
@@ -200,25 +202,6 @@ def check_format(tree, out):
             out.append((m.group(1), int(m.group(2)), 'not formatted: run make format'))
 
 
-def check_documents(tree, out):
-    """Checks that the source files and tests that documents name in code spans exist."""
-    tracked = set()
-    for top in ('src', 'include', 'tests', 'bench', 'scripts', 'docs', 'examples', 'python'):
-        for d, _, files in os.walk(os.path.join(tree, top)):
-            tracked.update(os.path.relpath(os.path.join(d, f), tree) for f in files)
-    names = {os.path.basename(p) for p in tracked}
-    tests = {t for p in tracked if p.startswith('tests/') and p.endswith(('.c', '.py'))
-             for t in re.findall(r'^(?:static void | *def )?(test_\w+)\(', '\n'.join(read(tree, p)), re.M)}
-    for path in ['README.md'] + sorted(p for p in tracked if re.match(r'docs/[^/]*\.md$', p)):
-        for n, line in enumerate(read(tree, path), 1):
-            for name in re.findall(r'`([\w./-]+\.(?:c|h|py|sh))`', line):
-                if name not in names and not any(p.endswith('/' + name) or p == name for p in tracked):
-                    out.append((path, n, f'names {name}, which does not exist'))
-            for name in re.findall(r'`(test_\w+)`', line):
-                if name not in tests and name + '.py' not in names and name + '.c' not in names:
-                    out.append((path, n, f'names the test {name}, which does not exist'))
-
-
 def self_test():
     """Feeds each check a tree with the fault that the check must find."""
     bad = {
@@ -286,13 +269,14 @@ def self_test():
 
 def main():
     if '--self-test' in sys.argv:
-        return self_test() | circles.self_test() | english.self_test() | messages.self_test() | ratchets.self_test() | states_map.self_test() | wall.self_test()
+        return self_test() | circles.self_test() | documents.self_test() | drawing.self_test() | english.self_test() | messages.self_test() | ratchets.self_test() | states_map.self_test() | wall.self_test()
     tree = sys.argv[1]
     out, warnings = check_tree(tree)
     check_headers(tree, out)
     check_format(tree, out)
     counted = out if HARD else []
-    check_documents(tree, counted)
+    documents.check(tree, counted)
+    drawing.check(tree, counted)
     english.check(tree, counted)
     messages.check(tree, counted)
     states_map.check(tree, counted)
