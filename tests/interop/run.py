@@ -25,10 +25,10 @@ FILES = ("test_daemon", "test_config", "test_identity", "test_verbs", "test_live
          "test_iser", "test_copy", "test_tools", "test_bench", "test_iser_rdma", "test_rdma_wire", "test_hello", "test_bad_target", "test_fake_target",
          "test_lying_target", "test_connections", "test_discovery", "test_order", "test_recovery", "test_lost_connections", "test_lost_rdma_connections", "test_continuation", "test_continued_writes",
          "test_nbd", "test_nbdkit", "test_protection", "test_rdma", "test_reconnect", "test_takeover",
-         "test_tshark", "test_iser_tshark", "test_install", "test_packages", "test_container",
+         "test_tshark", "test_iser_tshark", "test_install", "test_examples", "test_packages", "test_container",
          "test_man", "test_check", "test_import", "test_import_access", "test_isns", "test_tgtadm", "test_guide", "test_python", "test_lib", "test_other_unit", "test_paths", "test_nbd_store", "test_rbd", "test_gateways", "test_cluster", "test_cluster_nets")
 # The cases that do not depend on the I/O back end run once.
-ONCE = ("test_boot", "test_discovery", "test_tshark", "test_iser_tshark", "test_install", "test_packages", "test_container",
+ONCE = ("test_boot", "test_discovery", "test_tshark", "test_iser_tshark", "test_install", "test_examples", "test_packages", "test_container",
         "test_daemon.Refusals", "test_log.", "test_service.", "test_libiscsi.Suite.test_ram_4k",
         "test_libiscsi.Suite.test_iser", "test_libiscsi.Suite.test_cd", "test_libiscsi.Suite.test_encrypted", "test_iser.OtherTarget",
         "test_iser_rdma.OtherTarget", "test_cluster_nets.",
