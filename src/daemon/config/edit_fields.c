@@ -48,18 +48,8 @@ static struct cfg_node *scalar(const struct field_edit *x, const char *text)
 /* Returns the texts between commas as a list; NULL after an error. */
 static struct cfg_node *split(const struct field_edit *x, const char *text)
 {
-	struct cfg_arena *a = x->t->arena;
-	struct cfg_node *list = cfg_node_new(a, CFG_NODE_SEQ, NULL);
-	size_t len;
+	struct cfg_node *list = cfg_node_split(x->t->arena, text);
 
-	for (const char *p = text; list && *p; p += len + (p[len] == ',')) {
-		char *one;
-
-		len = strcspn(p, ",");
-		one = cfg_arena_text(a, p, len);
-		if (!one || !cfg_node_add(a, list, NULL, scalar(x, one)))
-			list = NULL;
-	}
 	if (!list)
 		(void)cfg_edit_no_memory(x->t);
 	return list;

@@ -113,11 +113,11 @@ struct cfg_node *cfg_edit_list(const struct cfg_model *m, const char *word,
 			       struct cfg_arena *a)
 {
 	const struct edit_noun *noun = cfg_edit_noun_find(word);
-	struct cfg_node *root = cfg_model_tree(m, a);
+	const struct cfg_node *root = m->head.document;
 	struct lister l = { .arena = a, .id = noun->id };
 
 	l.out = cfg_node_new(a, CFG_NODE_SEQ, NULL);
-	if (!root || !l.out)
+	if (!l.out)
 		return NULL;
 	if (l.id == CFG_NOUN_LUN || l.id == CFG_NOUN_MAP)
 		add_inner(&l, cfg_node_get(root, "targets"));
@@ -135,16 +135,11 @@ static struct cfg_node *default_of(struct edit_tree *t,
 				   const struct cfg_field *f,
 				   const struct options *defaults)
 {
-	const struct cfg_row *row = cfg_field_row(f);
-	char text[4200] = "";
+	char text[CFG_VALUE_SIZE] = "";
 	struct cfg_node *n;
 
-	if (f->option && f->shape == CFG_ONE)
-		cfg_value_text(row, defaults, text, sizeof(text));
-	else if (f->shape == CFG_ONE && row->opt.initial)
-		snprintf(text, sizeof(text), "%s", row->opt.initial);
-	else if (f->shape == CFG_ONE && row->opt.kind == OPT_KIND_FLAG)
-		snprintf(text, sizeof(text), "no");
+	if (f->shape == CFG_ONE)
+		cfg_default_text(f, defaults, text, sizeof(text));
 	n = cfg_node_new(t->arena, CFG_NODE_SCALAR, text);
 	if (n)
 		n->is_quoted = *text;

@@ -78,7 +78,7 @@ bool cfg_edit_tree_open(struct edit_tree *t, const struct cfg_model *m,
 		return cfg_edit_fail(t, "has no name; leave it out");
 	if (t->noun->id != CFG_NOUN_DAEMON && !*t->name)
 		return cfg_edit_fail(t, "no name; give one after the verb");
-	t->root = cfg_model_tree(m, a);
+	t->root = cfg_node_copy(a, m->head.document);
 	return t->root || cfg_edit_no_memory(t);
 }
 

@@ -24,11 +24,13 @@
 #define CFG_TGT_ID_MAX	   2147483647u
 #define CFG_NAME_MAX	   64u /* bytes of the name of a backstore or group */
 
-/* The first member of each noun. node: where the file has it; NULL: made by the
- * program. */
+/* The first member of each noun. */
 struct cfg_head {
-	const char *name; /* NULL: the noun has none */
-	const struct cfg_node *node;
+	const char *name;	     /* NULL: the noun has none */
+	const struct cfg_node *node; /* as it is in the file */
+	/* in its canonical form: fields in the order of iserd.yaml(5), without those
+	 * that have their default, each with the text that cfg_value_text writes */
+	const struct cfg_node *document;
 	bool is_bad; /* an error was reported in it */
 };
 
@@ -259,12 +261,6 @@ void cfg_complain(struct cfg_errors *e, struct cfg_head *h, const char *object,
  * its directory. */
 struct cfg_model *cfg_model_load(const char *path, struct cfg_errors *e);
 
-/*
- * cfg_model_tree returns the model as a tree in its canonical form, in the
- * memory of a: fields in the order of iserd.yaml(5), without fields that have
- * their default. NULL: no memory.
- */
-struct cfg_node *cfg_model_tree(const struct cfg_model *m, struct cfg_arena *a);
 /* cfg_dump returns the model as YAML in its canonical form, which the caller
  * frees. NULL: no memory. */
 char *cfg_dump(const struct cfg_model *m);
@@ -276,8 +272,7 @@ enum cfg_difference {
 	CFG_DIFFERS,
 };
 
-/* cfg_backstore_compare returns how the fields of two backstores differ;
- * CFG_DIFFERS without memory. */
+/* cfg_backstore_compare returns how the fields of two backstores differ. */
 enum cfg_difference cfg_backstore_compare(const struct cfg_backstore *a,
 					  const struct cfg_backstore *b);
 /* cfg_backstore_find returns the backstore of this name, or NULL. */

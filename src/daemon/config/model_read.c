@@ -60,6 +60,22 @@ static void *allocate(struct reader *r, size_t n, size_t size)
 	return p;
 }
 
+static struct cfg_node *new_node(struct reader *r, enum cfg_node_type type)
+{
+	struct cfg_node *n = cfg_node_new(&r->model->arena, type, NULL);
+
+	r->no_memory |= !n;
+	return n;
+}
+
+/* Adds value to parent; each is NULL after a failure. */
+static void add(struct reader *r, struct cfg_node *parent, const char *key,
+		struct cfg_node *value)
+{
+	r->no_memory |=
+		!parent || !cfg_node_add(&r->model->arena, parent, key, value);
+}
+
 /* ---- values ---- */
 
 /* Reads yes or no. False: the text is neither. */
@@ -174,22 +190,43 @@ static const struct cfg_node *join_list(struct reader *r,
 	return joined;
 }
 
-static void read_one(struct reader *r, struct target_noun *t,
-		     const struct cfg_field *f, const struct cfg_node *v)
+/* Returns the value that `from` has in its canonical form. NULL: it is the default, or r
+ * has failed. */
+static struct cfg_node *canonical(struct reader *r, const struct cfg_field *f,
+				  const void *from)
 {
 	const struct cfg_row *row = cfg_field_row(f);
+	char text[CFG_VALUE_SIZE], initial[CFG_VALUE_SIZE];
+	struct cfg_node *n;
+
+	cfg_value_text(row, from, text, sizeof(text));
+	cfg_default_text(f, &r->defaults, initial, sizeof(initial));
+	if (!f->must && !strcmp(text, initial))
+		return NULL;
+	n = row->type == CFG_LIST
+		    ? cfg_node_split(&r->model->arena, text)
+		    : cfg_node_new(&r->model->arena, CFG_NODE_SCALAR, text);
+	r->no_memory |= !n;
+	return n;
+}
+
+static struct cfg_node *read_one(struct reader *r, struct target_noun *t,
+				 const struct cfg_field *f,
+				 const struct cfg_node *v)
+{
+	const struct cfg_row *row = cfg_field_row(f);
+	void *into = f->option ? (void *)&r->scratch : t->head;
 
 	if (row->type == CFG_LIST && v->type == CFG_NODE_SEQ)
 		v = join_list(r, v);
 	if (!v)
-		return;
-	if (!f->option) {
-		set_value(r, t, f, t->head, v);
-		return;
-	}
-	cfg_noun_load(t->row, &r->scratch, t->head);
-	set_value(r, t, f, &r->scratch, v);
-	cfg_noun_store(t->row, t->head, &r->scratch);
+		return NULL;
+	if (f->option)
+		cfg_noun_load(t->row, &r->scratch, t->head);
+	set_value(r, t, f, into, v);
+	if (f->option)
+		cfg_noun_store(t->row, t->head, &r->scratch);
+	return canonical(r, f, into);
 }
 
 /* Checks an entry of a list and adds it. */
@@ -206,31 +243,37 @@ static void read_entry(struct reader *r, struct target_noun *t,
 		list->v[list->n++] = v->text;
 }
 
-static void read_many(struct reader *r, struct target_noun *t,
-		      const struct cfg_field *f, const struct cfg_node *v)
+static struct cfg_node *read_many(struct reader *r, struct target_noun *t,
+				  const struct cfg_field *f,
+				  const struct cfg_node *v)
 {
 	struct cfg_texts *list = (void *)((char *)t->head + f->at);
 	unsigned n = v->type == CFG_NODE_SEQ ? v->n : 1;
+	struct cfg_node *out = n ? new_node(r, CFG_NODE_SEQ) : NULL;
 
 	list->v = allocate(r, n, sizeof(*list->v));
-	if (!list->v)
-		return;
-	if (v->type != CFG_NODE_SEQ)
-		read_entry(r, t, f, list, v);
-	for (unsigned i = 0; v->type == CFG_NODE_SEQ && i < n; i++)
-		read_entry(r, t, f, list, v->items[i].value);
+	for (unsigned i = 0; i < n && list->v; i++) {
+		const struct cfg_node *one =
+			v->type == CFG_NODE_SEQ ? v->items[i].value : v;
+
+		read_entry(r, t, f, list, one);
+		add(r, out, NULL, cfg_node_copy(&r->model->arena, one));
+	}
+	return out;
 }
 
 /* ---- nouns ---- */
 
-static void read_noun(struct reader *r, struct target_noun *t,
-		      const struct cfg_node *v);
+static struct cfg_node *read_noun(struct reader *r, struct target_noun *t,
+				  const struct cfg_node *v);
 
 /* Reads a noun inside the noun t, with the struct at `into`. index: in a list,
  * from 1. */
-static void read_inner(struct reader *r, const struct target_noun *t,
-		       const struct cfg_field *f, void *into, const char *name,
-		       unsigned index, const struct cfg_node *v)
+static struct cfg_node *read_inner(struct reader *r,
+				   const struct target_noun *t,
+				   const struct cfg_field *f, void *into,
+				   const char *name, unsigned index,
+				   const struct cfg_node *v)
 {
 	struct target_noun inner = { .row = cfg_noun_of(f->noun),
 				     .head = into };
@@ -246,77 +289,103 @@ static void read_inner(struct reader *r, const struct target_noun *t,
 	else
 		snprintf(inner.object, sizeof(inner.object), "%.200s%s%s",
 			 t->object, colon, f->row.opt.name);
-	read_noun(r, &inner, v);
+	return read_noun(r, &inner, v);
 }
 
 /* Reads one noun without a name: in the struct of the noun around it, or in an
  * array of one. */
-static void read_inside(struct reader *r, struct target_noun *t,
-			const struct cfg_field *f, const struct cfg_node *v)
+static struct cfg_node *read_inside(struct reader *r, struct target_noun *t,
+				    const struct cfg_field *f,
+				    const struct cfg_node *v)
 {
 	size_t size = cfg_noun_of(f->noun)->size;
 	struct array *a = (void *)((char *)t->head + f->at);
 	struct cfg_head own = *t->head;
+	struct cfg_node *n;
 
 	if (!size) {
-		read_inner(r, t, f, t->head, own.name, 0, v);
+		n = read_inner(r, t, f, t->head, own.name, 0, v);
 		own.is_bad |= t->head->is_bad;
 		*t->head = own;
-		return;
+		return n && n->n ? n : NULL;
 	}
 	a->v = allocate(r, 1, size);
 	a->n = a->v ? 1 : 0;
-	if (a->v)
-		read_inner(r, t, f, a->v, NULL, 0, v);
+	return a->v ? read_inner(r, t, f, a->v, NULL, 0, v) : NULL;
+}
+
+static int compare_luns(const void *a, const void *b)
+{
+	unsigned long x = strtoul(((const struct cfg_item *)a)->key, NULL, 10);
+	unsigned long y = strtoul(((const struct cfg_item *)b)->key, NULL, 10);
+
+	return (x > y) - (x < y);
 }
 
 /* Reads all items of v as nouns, by name or (in a list) by number. */
-static void read_nouns(struct reader *r, struct target_noun *t,
-		       const struct cfg_field *f, const struct cfg_node *v)
+static struct cfg_node *read_nouns(struct reader *r, struct target_noun *t,
+				   const struct cfg_field *f,
+				   const struct cfg_node *v)
 {
 	const struct cfg_noun *noun = cfg_noun_of(f->noun);
 	struct array *a = (void *)((char *)t->head + f->at);
-	bool is_named = f->shape == CFG_NAMED;
+	struct cfg_node *out = v->n ? new_node(r, v->type) : NULL;
 
 	a->v = allocate(r, v->n, noun->size);
 	if (!a->v)
-		return;
-	for (a->n = 0; a->n < v->n; a->n++)
-		read_inner(r, t, f, (char *)a->v + a->n * noun->size,
-			   is_named ? v->items[a->n].key : NULL,
-			   is_named ? 0 : a->n + 1, v->items[a->n].value);
+		return NULL;
+	for (a->n = 0; a->n < v->n; a->n++) {
+		const struct cfg_item *item = &v->items[a->n];
+
+		add(r, out, item->key,
+		    read_inner(r, t, f, (char *)a->v + a->n * noun->size,
+			       item->key, item->key ? 0 : a->n + 1,
+			       item->value));
+	}
+	if (out && f->noun == CFG_NOUN_LUN)
+		qsort(out->items, out->n, sizeof(*out->items), compare_luns);
+	if (out)
+		(void)cfg_node_sort(&r->model->arena, out);
+	return out;
 }
 
-static void read_named(struct reader *r, struct target_noun *t,
-		       const struct cfg_field *f, const struct cfg_node *v)
+static struct cfg_node *read_named(struct reader *r, struct target_noun *t,
+				   const struct cfg_field *f,
+				   const struct cfg_node *v)
 {
 	if (v->type == CFG_NODE_MAP)
-		read_nouns(r, t, f, v);
-	else if (!cfg_node_is_null(v))
+		return read_nouns(r, t, f, v);
+	if (!cfg_node_is_null(v))
 		complain(
 			r, t, v->at,
 			"%s: not a mapping; give a line \"NAME: ...\" for each "
 			"%s",
 			f->row.opt.name, cfg_noun_of(f->noun)->name);
+	return NULL;
 }
 
-static void read_listed(struct reader *r, struct target_noun *t,
-			const struct cfg_field *f, const struct cfg_node *v)
+static struct cfg_node *read_listed(struct reader *r, struct target_noun *t,
+				    const struct cfg_field *f,
+				    const struct cfg_node *v)
 {
 	if (v->type == CFG_NODE_SEQ)
-		read_nouns(r, t, f, v);
-	else if (!cfg_node_is_null(v))
+		return read_nouns(r, t, f, v);
+	if (!cfg_node_is_null(v))
 		complain(r, t, v->at,
 			 "%s: not a list; begin each %s with \"- \"",
 			 f->row.opt.name, cfg_noun_of(f->noun)->name);
+	return NULL;
 }
 
-static void read_field(struct reader *r, struct target_noun *t,
-		       const struct cfg_field *f, const struct cfg_node *v)
+/* Returns the canonical form of the value, or NULL; as do the functions above. */
+static struct cfg_node *read_field(struct reader *r, struct target_noun *t,
+				   const struct cfg_field *f,
+				   const struct cfg_node *v)
 {
-	static void (*const readers[])(struct reader *, struct target_noun *,
-				       const struct cfg_field *,
-				       const struct cfg_node *) = {
+	static struct cfg_node *(*const readers[])(struct reader *,
+						   struct target_noun *,
+						   const struct cfg_field *,
+						   const struct cfg_node *) = {
 		[CFG_ONE] = read_one,	    [CFG_MANY] = read_many,
 		[CFG_INSIDE] = read_inside, [CFG_NAMED] = read_named,
 		[CFG_LISTED] = read_listed,
@@ -328,7 +397,7 @@ static void read_field(struct reader *r, struct target_noun *t,
 			 "%s: names nothing; leave the field out for no "
 			 "restriction",
 			 f->row.opt.name);
-	readers[f->shape](r, t, f, v);
+	return readers[f->shape](r, t, f, v);
 }
 
 /* Returns whether text is a field of the noun and its value, "store:/x": YAML needs a
@@ -434,37 +503,56 @@ static void check_missing(struct reader *r, struct target_noun *t,
 	}
 }
 
-static void read_noun(struct reader *r, struct target_noun *t,
-		      const struct cfg_node *v)
+/* Returns the canonical form of a noun whose fields have these values. */
+static struct cfg_node *put_together(struct reader *r,
+				     const struct cfg_noun *noun,
+				     struct cfg_node *const *values)
 {
+	struct cfg_node *n = new_node(r, CFG_NODE_MAP);
+
+	for (unsigned i = 0; i < noun->nfields; i++)
+		if (values[i])
+			add(r, n, cfg_field_name(&noun->fields[i]), values[i]);
+	if (n && noun->brief && n->n == 1 &&
+	    !strcmp(n->items[0].key, noun->brief))
+		return n->items[0].value;
+	return n;
+}
+
+static struct cfg_node *read_noun(struct reader *r, struct target_noun *t,
+				  const struct cfg_node *v)
+{
+	struct cfg_node *values[CFG_FIELDS_MAX] = { NULL };
+	const struct cfg_item brief = { t->row->brief, v->at,
+					(struct cfg_node *)v };
+	bool is_brief =
+		brief.key && v->type != CFG_NODE_MAP && !cfg_node_is_null(v);
+	const struct cfg_item *items = is_brief ? &brief : v->items;
+	unsigned n = is_brief ? 1 : v->type == CFG_NODE_MAP ? v->n : 0;
+
 	t->head->node = v;
 	set_defaults(r, t);
-	if (t->row->brief && v->type != CFG_NODE_MAP && !cfg_node_is_null(v)) {
-		read_field(r, t,
-			   cfg_noun_field(t->row, t->row->brief,
-					  strlen(t->row->brief)),
-			   v);
-	} else if (v->type == CFG_NODE_MAP) {
-		for (unsigned i = 0; i < v->n; i++) {
-			const struct cfg_item *item = &v->items[i];
-			const struct cfg_field *f = cfg_noun_field(
-				t->row, item->key, strlen(item->key));
+	for (unsigned i = 0; i < n; i++) {
+		const struct cfg_field *f = cfg_noun_field(
+			t->row, items[i].key, strlen(items[i].key));
 
-			if (f)
-				read_field(r, t, f, item->value);
-			else
-				complain_unknown(r, t, item);
-		}
-	} else if (!cfg_node_is_null(v)) {
-		if (v->type == CFG_NODE_SCALAR && lacks_blank(t, v->text))
-			complain(r, t, v->at,
-				 "%.200s: give a blank after the colon",
-				 v->text);
+		if (f)
+			values[f - t->row->fields] =
+				read_field(r, t, f, items[i].value);
 		else
-			complain(r, t, v->at,
-				 "not a mapping; give lines \"FIELD: VALUE\"");
+			complain_unknown(r, t, &items[i]);
 	}
+	if (is_brief || v->type == CFG_NODE_MAP || cfg_node_is_null(v))
+		;
+	else if (v->type == CFG_NODE_SCALAR && lacks_blank(t, v->text))
+		complain(r, t, v->at, "%.200s: give a blank after the colon",
+			 v->text);
+	else
+		complain(r, t, v->at,
+			 "not a mapping; give lines \"FIELD: VALUE\"");
 	check_missing(r, t, v);
+	t->head->document = put_together(r, t->row, values);
+	return (struct cfg_node *)t->head->document;
 }
 
 /* ---- the file ---- */

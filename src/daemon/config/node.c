@@ -119,6 +119,25 @@ struct cfg_item *cfg_node_add(struct cfg_arena *a, struct cfg_node *n,
 	return item;
 }
 
+struct cfg_node *cfg_node_split(struct cfg_arena *a, const char *text)
+{
+	struct cfg_node *list = cfg_node_new(a, CFG_NODE_SEQ, NULL);
+	size_t len;
+
+	for (const char *p = text; list && *p; p += len + (p[len] == ',')) {
+		struct cfg_node *n = cfg_node_new(a, CFG_NODE_SCALAR, NULL);
+
+		len = strcspn(p, ",");
+		if (n) {
+			n->is_quoted = true;
+			n->text = cfg_arena_text(a, p, len);
+		}
+		if (!n || !n->text || !cfg_node_add(a, list, NULL, n))
+			return NULL;
+	}
+	return list;
+}
+
 void cfg_node_take(struct cfg_node *n, struct cfg_item *item)
 {
 	n->n--;

@@ -2,8 +2,7 @@
 /*
  * node.h: a configuration file as a tree of scalars, mappings and sequences,
  * each with its line and column; and the memory of such a tree. yaml.c reads and
- * writes trees, model_read.c makes a model of a tree, model_dump.c a tree of a
- * model.
+ * writes trees, model_read.c makes a model of a tree.
  */
 #ifndef DAEMON_CONFIG_NODE_H
 #define DAEMON_CONFIG_NODE_H
@@ -65,6 +64,8 @@ struct cfg_node *cfg_node_new(struct cfg_arena *a, enum cfg_node_type type,
  * sequence (key NULL), and returns the new item. NULL: no memory. */
 struct cfg_item *cfg_node_add(struct cfg_arena *a, struct cfg_node *n,
 			      const char *key, struct cfg_node *value);
+/* cfg_node_split returns the texts between commas as a sequence. NULL: no memory. */
+struct cfg_node *cfg_node_split(struct cfg_arena *a, const char *text);
 /* cfg_node_take removes an item of n. */
 void cfg_node_take(struct cfg_node *n, struct cfg_item *item);
 /* cfg_node_remove removes the item with this key. False: there is none. */

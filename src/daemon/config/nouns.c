@@ -611,6 +611,20 @@ void cfg_value_text(const struct cfg_row *row, const void *from, char *out,
 	}
 }
 
+void cfg_default_text(const struct cfg_field *f, const struct options *defaults,
+		      char *out, size_t size)
+{
+	const struct opt_row *o = &f->row.opt;
+
+	if (f->option)
+		cfg_value_text(cfg_field_row(f), defaults, out, size);
+	else
+		snprintf(out, size, "%s",
+			 o->initial		    ? o->initial
+			 : o->kind == OPT_KIND_FLAG ? "no"
+						    : "");
+}
+
 const char *cfg_shape_name(enum cfg_shape shape)
 {
 	static const char *const names[] = {

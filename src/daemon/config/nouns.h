@@ -64,6 +64,8 @@ struct cfg_member {
 	size_t option, noun, size;
 };
 
+#define CFG_FIELDS_MAX 32 /* of a noun */
+
 struct cfg_noun {
 	const char *name;  /* of one, in error texts: "target" */
 	const char *place; /* "targets.NAME" */
@@ -98,6 +100,11 @@ const struct cfg_field *cfg_noun_field(const struct cfg_noun *noun,
  * options of an option. */
 void cfg_value_text(const struct cfg_row *row, const void *from, char *out,
 		    size_t size);
+#define CFG_VALUE_SIZE 4200 /* bytes of the text of a value */
+/* cfg_default_text writes the value of a field with CFG_ONE that is not given; empty:
+ * none. */
+void cfg_default_text(const struct cfg_field *f, const struct options *defaults,
+		      char *out, size_t size);
 /* cfg_size_text writes a number of bytes in the shortest form without a fraction,
  * such as "64M". */
 void cfg_size_text(uint64_t v, char *out, size_t size);

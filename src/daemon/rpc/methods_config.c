@@ -193,10 +193,8 @@ void method_save(const struct request *r)
 
 void method_config(const struct request *r)
 {
-	struct cfg_arena memory = { 0 };
-	const struct cfg_node *tree =
-		cfg_model_tree(request_daemon(r)->model, &memory);
-	json_t *config = tree ? rpc_tree_json(tree, true) : NULL;
+	const struct cfg_node *tree = request_daemon(r)->model->head.document;
+	json_t *config = rpc_tree_json(tree, true);
 	char version[RPC_VERSION_SIZE];
 
 	if (config) {
@@ -208,7 +206,6 @@ void method_config(const struct request *r)
 		client_error(r->client, r->id, RPC_INTERNAL,
 			     "out of memory, or a name is not UTF-8");
 	}
-	cfg_arena_free(&memory);
 }
 
 /* Returns the text of the request as a patch, or NULL after a response. */
@@ -273,7 +270,7 @@ void method_patch(const struct request *r)
 
 	if (!r->args->dry_run && rpc_wait(r))
 		return;
-	tree = cfg_model_tree(request_daemon(r)->model, &memory);
+	tree = cfg_node_copy(&memory, request_daemon(r)->model->head.document);
 	e = tree ? calloc(1, sizeof(*e)) : NULL;
 	patch = e ? read_patch(r) : NULL;
 	if (!e)

@@ -383,7 +383,7 @@ static void test_patch_keeps_texts(void **state)
 {
 	struct cfg_arena a = { 0 };
 	struct cfg_model *m = read_text(base), *next;
-	struct cfg_node *tree = cfg_model_tree(m, &a);
+	struct cfg_node *tree = cfg_node_copy(&a, m->head.document);
 	json_t *p = json_loads("{\"daemon\": {\"workers\": 3}}", 0, NULL);
 	char *before = cfg_dump(m), *after;
 
@@ -393,7 +393,12 @@ static void test_patch_keeps_texts(void **state)
 	next = cfg_model_of_tree(tree, &errors);
 	assert_non_null(next);
 	assert_int_equal(next->options.workers, 3);
-	next->options.workers = m->options.workers;
+	cfg_model_free(next);
+	json_decref(p);
+	p = json_loads("{\"daemon\": null}", 0, NULL);
+	assert_null(rpc_tree_merge(&a, tree, p));
+	next = cfg_model_of_tree(tree, &errors);
+	assert_non_null(next);
 	after = cfg_dump(next);
 	assert_string_equal(after, before);
 	json_decref(p);
