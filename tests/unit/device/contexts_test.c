@@ -321,7 +321,7 @@ static void each_command(const struct context *x)
 static void test_commands_in_each_context(void **state)
 {
 	(void)state;
-	transcript_begin(&script);
+	outcomes_begin();
 	for (size_t i = 0; i < ARRAY_LEN(contexts); i++)
 		if (type == DEV_DISK || !contexts[i].is_for_disk)
 			each_command(&contexts[i]);
@@ -399,7 +399,7 @@ static void each_action(const struct context *x)
 static void test_persistent_reserve_out_by_keys(void **state)
 {
 	(void)state;
-	transcript_begin(&script);
+	outcomes_begin();
 	for (size_t i = 0; i < ARRAY_LEN(before); i++)
 		each_action(&before[i]);
 	transcript_compare(&script, "reserve");

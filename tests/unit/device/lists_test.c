@@ -80,7 +80,7 @@ static void select_page(const char *form, uint8_t flags, uint8_t page,
 static void test_mode_pages(void **state)
 {
 	(void)state;
-	transcript_begin(&script);
+	outcomes_begin();
 	for (uint8_t page = 0; page < 0x3f; page++)
 		for (uint8_t subpage = 0; subpage < 8; subpage++)
 			select_page("", 0x08, page, subpage);
@@ -165,7 +165,7 @@ static void test_reservation_lists(void **state)
 	};
 
 	(void)state;
-	transcript_begin(&script);
+	outcomes_begin();
 	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
 		one_action(actions[i].name, actions[i].sa, actions[i].fill,
 			   actions[i].prepare);
@@ -247,7 +247,7 @@ static void test_token_lists(void **state)
 				 SCSI_XC_WRITE_USING_TOKEN, [9] = 9 };
 
 	(void)state;
-	transcript_begin(&script);
+	outcomes_begin();
 	ask_for_token();
 	take_token_list();
 	put_be32(cdb + 10, sent_len);
@@ -273,7 +273,7 @@ static void test_copy_lists(void **state)
 	uint8_t cdb[CDB_MAX] = { SCSI_EXTENDED_COPY };
 
 	(void)state;
-	transcript_begin(&script);
+	outcomes_begin();
 	memset(list, 0, sizeof(list));
 	sent_len = two_segments();
 	memcpy(sent, list, sent_len);

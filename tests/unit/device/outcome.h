@@ -18,7 +18,7 @@ static uint8_t data[FX_MAX];
 /* ---- lines ---- */
 
 #define CASES_MAX   (LIST_MAX * 8)
-#define OUTCOME_MAX 112
+#define OUTCOME_MAX 400
 #define NO_BIT	    UINT_MAX
 
 struct outcome_case {
@@ -91,55 +91,119 @@ static inline void print_outcomes(const char *what)
 	ncases = 0;
 }
 
-/* ---- the outcome of a command ---- */
+/* ---- the state of the unit ---- */
 
-static inline uint32_t crc_add(uint32_t crc, uint64_t v)
+/* What a unit answers about state that a command can change. */
+static const struct {
+	const char *name;
+	uint8_t cdb[16];
+} questions[] = {
+	{ "attention", { SCSI_TEST_UNIT_READY } },
+	{ "ready", { SCSI_TEST_UNIT_READY } },
+	{ "sense", { SCSI_REQUEST_SENSE, 1, 0, 0, 0xff } },
+	{ "modes", { SCSI_MODE_SENSE_10, 0, 0x3f, 0xff, [7] = 0x10 } },
+	{ "saved", { SCSI_MODE_SENSE_10, 0, 0xff, 0xff, [7] = 0x10 } },
+	{ "holder", { SCSI_PERSISTENT_RESERVE_IN, 1, [7] = 0x10 } },
+	{ "keys", { SCSI_PERSISTENT_RESERVE_IN, 3, [7] = 0x10 } },
+	{ "identity", { SCSI_MAINTENANCE_IN, 0x05, [8] = 0x10 } },
+	{ "text", { SCSI_MAINTENANCE_IN, 0x05, [8] = 0x10, 0, 0x04 } },
+	{ "groups", { SCSI_MAINTENANCE_IN, 0x0a, [8] = 0x10 } },
+	{ "priority", { SCSI_MAINTENANCE_IN, 0x0e, [8] = 0x10 } },
+	{ "time", { SCSI_MAINTENANCE_IN, 0x0f, [8] = 0x10 } },
+	{ "capacity", { SCSI_SERVICE_ACTION_IN_16, 0x10, [12] = 0x10 } },
+	{ "mapped", { SCSI_SERVICE_ACTION_IN_16, 0x12, [12] = 0x10 } },
+	{ "copies", { SCSI_RECEIVE_COPY_RESULTS, 0, [12] = 0x10 } },
+	{ "tokens", { SCSI_RECEIVE_COPY_RESULTS, 7, [12] = 0x10 } },
+	{ "buffer", { SCSI_READ_BUFFER, 0x0a, [7] = 0x10 } },
+	{ "event", { SCSI_GET_EVENT_STATUS, 1, 0, 0, 0x7f, [7] = 0x10 } },
+};
+
+struct answer {
+	uint16_t len;
+	uint8_t bytes[3 + 4096]; /* status, sense code, data */
+};
+
+static struct answer fresh_answers[ARRAY_LEN(questions)];
+
+static inline void ask(size_t i, struct answer *a)
 {
-	return crc32c_update(crc, &v, sizeof(v));
+	memset(a, 0, sizeof(*a));
+	fx_run(R, questions[i].cdb, 16, NULL, 0, 4096);
+	a->bytes[0] = R->task.status;
+	put_be16(a->bytes + 1, R->sense.asc);
+	memcpy(a->bytes + 3, R->in, R->in_len);
+	a->len = (uint16_t)(3 + R->in_len);
 }
 
-static inline uint32_t crc_answer(uint32_t crc, const uint8_t cdb[16])
+/* outcomes_begin begins the transcript with the answers of a fresh unit. */
+static inline void outcomes_begin(void)
 {
-	fx_run(R, cdb, 16, NULL, 0, 4096);
-	crc = crc_add(crc, R->task.status);
-	crc = crc_add(crc, R->sense.asc);
-	return crc32c_update(crc, R->in, R->in_len);
+	transcript_begin(&script);
+	fresh();
+	fprintf(script.out, "a fresh unit\n");
+	for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
+		struct answer *a = &fresh_answers[i];
+
+		ask(i, a);
+		fprintf(script.out, "  %s: %u bytes %08x\n", questions[i].name,
+			a->len, crc32c_update(CRC32C_SEED, a->bytes, a->len));
+	}
+	fresh();
 }
 
-/* state_crc returns a CRC of the reports about state that a command can
- * change. */
-static inline uint32_t state_crc(void)
+static inline int put_crc(char *p, size_t room, const char *name,
+			  const void *bytes, size_t n)
 {
-	static const uint8_t questions[][16] = {
-		{ SCSI_TEST_UNIT_READY },
-		{ SCSI_TEST_UNIT_READY },
-		{ SCSI_REQUEST_SENSE, 1, 0, 0, 0xff },
-		{ SCSI_MODE_SENSE_10, 0, 0x3f, 0xff, 0, 0, 0, 0x10, 0 },
-		{ SCSI_MODE_SENSE_10, 0, 0xff, 0xff, 0, 0, 0, 0x10, 0 },
-		{ SCSI_PERSISTENT_RESERVE_IN, 1, 0, 0, 0, 0, 0, 0x10, 0 },
-		{ SCSI_PERSISTENT_RESERVE_IN, 3, 0, 0, 0, 0, 0, 0x10, 0 },
-		{ SCSI_MAINTENANCE_IN, 0x05, [8] = 0x10 },
-		{ SCSI_MAINTENANCE_IN, 0x05, [8] = 0x10, 0, 0x04 },
-		{ SCSI_MAINTENANCE_IN, 0x0a, [8] = 0x10 },
-		{ SCSI_MAINTENANCE_IN, 0x0e, [8] = 0x10 },
-		{ SCSI_MAINTENANCE_IN, 0x0f, [8] = 0x10 },
-		{ SCSI_SERVICE_ACTION_IN_16, 0x10, [12] = 0x10 },
-		{ SCSI_SERVICE_ACTION_IN_16, 0x12, [12] = 0x10 },
-		{ SCSI_RECEIVE_COPY_RESULTS, 0, 0, [12] = 0x10 },
-		{ SCSI_RECEIVE_COPY_RESULTS, 7, 0, [12] = 0x10 },
-		{ SCSI_READ_BUFFER, 0x0a, [7] = 0x10 },
-		{ SCSI_GET_EVENT_STATUS, 1, 0, 0, 0x7f, 0, 0, 0x10, 0 },
-	};
-	uint32_t crc = CRC32C_SEED;
+	uint32_t crc = crc32c_update(CRC32C_SEED, bytes, n);
 
-	for (size_t i = 0; i < ARRAY_LEN(questions); i++)
-		crc = crc_answer(crc, questions[i]);
+	return snprintf(p, room, " %s %04x", name, (crc ^ crc >> 16) & 0xffff);
+}
+
+/* differ leaves in `a` what differs from the answer of a fresh unit; a refusal as it
+ * is. Returns the number of bytes, 0 if nothing differs. */
+static inline size_t differ(struct answer *a, const struct answer *was)
+{
+	const size_t len = MAX(a->len, was->len);
+	bool differs = a->len != was->len;
+
+	if (a->bytes[0] != was->bytes[0])
+		return a->len;
+	for (size_t i = 0; i < len; i++) {
+		differs |= a->bytes[i] != was->bytes[i];
+		a->bytes[i] ^= was->bytes[i];
+	}
+	return differs ? len : 0;
+}
+
+/* put_state names the answers that are not those of a fresh unit, each with a CRC
+ * of the difference only, so that a new default changes none of them. */
+static inline int put_state(char *p, size_t room)
+{
+	static struct answer a;
+	const int none = snprintf(p, room, ", then");
+	int n = none;
+	size_t len;
+
+	for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
+		ask(i, &a);
+		len = differ(&a, &fresh_answers[i]);
+		if (len)
+			n += put_crc(p + n, room - (size_t)n, questions[i].name,
+				     a.bytes, len);
+	}
 	if (changes)
-		crc = crc32c_update(crc, R->medium, FX_BLOCKS * FX_BLOCK);
+		n += put_crc(p + n, room - (size_t)n, "medium", R->medium,
+			     FX_BLOCKS * FX_BLOCK);
 	if (changes && R->pi)
-		crc = crc32c_update(crc, R->pi, FX_BLOCKS * 8);
-	return crc;
+		n += put_crc(p + n, room - (size_t)n, "pi", R->pi,
+			     FX_BLOCKS * 8);
+	if (n > none)
+		return n;
+	*p = '\0';
+	return 0;
 }
+
+/* ---- the outcome of a command ---- */
 
 /* bit: the inverted bit of the CDB or of the list. */
 static inline void put_sense(char *p, size_t room, unsigned bit, bool of_list)
@@ -192,7 +256,7 @@ static inline void put_outcome(struct outcome_case *to, bool of_list)
 			      crc32c_update(CRC32C_SEED, R->in, R->in_len));
 	if (!asks)
 		return;
-	n += snprintf(p + n, room - (size_t)n, ", then %08x", state_crc());
+	n += put_state(p + n, room - (size_t)n);
 	fx_swap(R);
 	fx_test(R);
 	if (t->status != SCSI_GOOD)

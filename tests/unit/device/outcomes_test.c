@@ -4,7 +4,8 @@
  * parameter list, by LBA, number of blocks and data length, and the state of
  * the unit afterwards, compared with tests/vectors/outcomes. A line has one
  * outcome and the bits (byte.bit) that lead to the outcome if they alone are
- * inverted. Data and state are CRC32C values.
+ * inverted. Data are CRC32C values; of the state, a line has only what differs from
+ * the fresh unit at the begin of the file.
  */
 #include "outcome.h"
 
@@ -152,7 +153,7 @@ static void write_row(const struct dev_command *c)
 
 static void compare(const char *name)
 {
-	transcript_begin(&script);
+	outcomes_begin();
 	for_rows(c)
 	{
 		/* Protection information does not concern other commands. */
