@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * flips.h: the files of a fuzz corpus as a transcript: what a fuzz target does
- * that a peer can see, as a CRC32C, for each file as it is and with single bits
- * of it inverted: one value for each 16 bytes. A program includes this header
- * and the fuzz target, and calls see() for what is to be in the value.
+ * that a peer can see, for each file as it is and with single bits of it
+ * inverted. A file is a line of words: its name, a CRC32C of the bytes and one
+ * of the numbers of the file as it is, one of the times of all runs, which are
+ * in no other word, and 16 bits of bytes and numbers for each 16 bytes of the
+ * file: word 5 for the first ones, a colon before each 256 bytes. A program
+ * includes this header and the fuzz target, and calls see(), see_number() and
+ * see_time() for what is to be in the words.
  */
 #ifndef TESTS_UNIT_FLIPS_H
 #define TESTS_UNIT_FLIPS_H
@@ -15,24 +19,39 @@
 #include "base/stream.h"
 #include "unit/transcript.h"
 
-#define FLIPS_MAX  65536u
-#define FLIPS_LINE 16u
+#define FLIPS_MAX   65536u
+#define FLIPS_BLOCK 16u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint32_t flips_seen;
+static struct {
+	uint32_t bytes, numbers, times;
+} flips_seen;
 
+/* Bytes that a peer or a caller gets. */
 static inline void see(const void *p, size_t n)
 {
-	flips_seen = crc32c_update(flips_seen, p, n);
+	flips_seen.bytes = crc32c_update(flips_seen.bytes, p, n);
 }
 
-static inline void see_number(uint64_t v)
+static inline uint32_t flips_add(uint32_t crc, uint64_t v)
 {
 	uint8_t b[8];
 
 	put_be64(b, v);
-	see(b, sizeof(b));
+	return crc32c_update(crc, b, sizeof(b));
+}
+
+/* A result, a state, a length. */
+static inline void see_number(uint64_t v)
+{
+	flips_seen.numbers = flips_add(flips_seen.numbers, v);
+}
+
+/* A deadline, or what only helps to be faster. */
+static inline void see_time(uint64_t v)
+{
+	flips_seen.times = flips_add(flips_seen.times, v);
 }
 
 /* ---- a stream: what the core sends, and what becomes of it ---- */
@@ -61,11 +80,11 @@ static inline void flips_tx_done(void *core, size_t n, xtime now)
 		left -= k;
 	}
 	flips_real->status(core, &st);
-	see_number(st.sure);
-	see_number(st.likely);
+	see_time(st.sure);
+	see_time(st.likely);
 	flips_real->tx_done(core, n, now);
 	flips_real->status(core, &st);
-	see_number((uint64_t)st.deadline);
+	see_time((uint64_t)st.deadline);
 }
 
 static inline void flips_closed(void *core, int err, xtime now)
@@ -102,17 +121,21 @@ static inline void flips_run(const uint8_t *data, size_t n)
 	free(exact);
 }
 
-/* Of a large file, one bit of each byte is inverted, another one of each. */
-static inline void flips_file(FILE *out, uint8_t *data, size_t n)
+static inline void flips_begin(void)
 {
-	unsigned step = n <= 256 ? 1 : n <= 1024 ? 3 : 8;
+	flips_seen.bytes = flips_seen.numbers = CRC32C_SEED;
+}
 
-	flips_seen = CRC32C_SEED;
-	flips_run(data, n);
-	fprintf(out, " %08x\n", flips_seen);
-	for (size_t at = 0; at < n; at++) {
-		if (at % FLIPS_LINE == 0)
-			flips_seen = CRC32C_SEED;
+/* Inverts single bits of a block; of a large file, one bit of each byte, another
+ * one of each. Returns 16 bits of the bytes and the numbers. */
+static inline unsigned flips_block(uint8_t *data, size_t n, size_t at)
+{
+	const unsigned step = n <= 256 ? 1 : n <= 1024 ? 3 : 8;
+	const size_t end = MIN(n, at + FLIPS_BLOCK);
+	uint32_t both;
+
+	flips_begin();
+	for (; at < end; at++) {
 		for (unsigned bit = 0; bit < 8; bit += step) {
 			uint8_t mask = (uint8_t)(1u << (bit + at) % 8);
 
@@ -120,10 +143,28 @@ static inline void flips_file(FILE *out, uint8_t *data, size_t n)
 			flips_run(data, n);
 			data[at] ^= mask;
 		}
-		if (at % FLIPS_LINE == FLIPS_LINE - 1 || at + 1 == n)
-			fprintf(out, "  %04zx %08x\n", at & ~(size_t)15,
-				flips_seen);
 	}
+	both = flips_add(flips_seen.bytes, flips_seen.numbers);
+	return (both ^ both >> 16) & 0xffff;
+}
+
+static inline void flips_file(FILE *out, uint8_t *data, size_t n)
+{
+	static uint16_t block[FLIPS_MAX / FLIPS_BLOCK];
+	uint32_t bytes, numbers;
+
+	flips_begin();
+	flips_seen.times = CRC32C_SEED;
+	flips_run(data, n);
+	bytes = flips_seen.bytes;
+	numbers = flips_seen.numbers;
+	for (size_t at = 0; at < n; at += FLIPS_BLOCK)
+		block[at / FLIPS_BLOCK] = (uint16_t)flips_block(data, n, at);
+	fprintf(out, " %08x %08x %08x", bytes, numbers, flips_seen.times);
+	for (size_t at = 0; at < n; at += FLIPS_BLOCK)
+		fprintf(out, "%s%04x", at % 256 ? " " : ": ",
+			block[at / FLIPS_BLOCK]);
+	fputc('\n', out);
 }
 
 static inline int flips_is_file(const struct dirent *e)

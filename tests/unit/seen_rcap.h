@@ -65,7 +65,7 @@ void __wrap_rcap_disconnect(struct rcap_qp *qp)
 
 void __wrap_rcap_disconnect_after(struct rcap_qp *qp, xtime grace)
 {
-	see_number((uint64_t)grace);
+	see_time((uint64_t)grace);
 	__real_rcap_disconnect_after(qp, grace);
 }
 

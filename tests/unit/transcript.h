@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "cmocka_all.h"
 
 struct transcript {
@@ -40,26 +41,40 @@ static inline void transcript_begin(struct transcript *t)
 	assert_non_null(t->out);
 }
 
-/* The first line in which the texts differ is printed, and the heading above
- * it: the last line that is not indented. */
+/* The bytes that are printed of a line. */
+static inline int transcript_part(const char *p)
+{
+	return (int)MIN(strcspn(p, "\n"), (size_t)160);
+}
+
+/* The first line in which the texts differ is printed, a long one from the word
+ * that differs on, and the heading above it: the last line that is not
+ * indented. */
 static inline void transcript_difference(const char *path, const char *is,
 					 const char *was)
 {
-	size_t line = 1, begins = 0, heading = 0;
+	size_t line = 1, word = 1, begins = 0, heading = 0, from = 0;
 
 	for (size_t i = 0; is[i] && is[i] == was[i]; i++) {
+		if (is[i] == ' ' && is[i + 1] != ' ') {
+			word++;
+			from = i + 1;
+		}
 		if (is[i] != '\n')
 			continue;
 		line++;
-		begins = i + 1;
+		word = 1;
+		begins = from = i + 1;
 		if (is[begins] && is[begins] != ' ')
 			heading = begins;
 	}
-	fail_msg("%s:%zu: %.*s\n is: %.*s\nwas: %.*s\n"
+	if (from < begins + 160)
+		from = begins;
+	fail_msg("%s:%zu, word %zu: %.*s\n is: %.*s\nwas: %.*s\n"
 		 "OUTCOMES=write writes the file anew",
-		 path, line, (int)strcspn(is + heading, "\n"), is + heading,
-		 (int)strcspn(is + begins, "\n"), is + begins,
-		 (int)strcspn(was + begins, "\n"), was + begins);
+		 path, line, word, transcript_part(is + heading), is + heading,
+		 transcript_part(is + from), is + from,
+		 transcript_part(was + from), was + from);
 }
 
 static inline char *transcript_read(const char *path)
