@@ -8,7 +8,7 @@
 #define DAEMON_KICK_H
 
 #include "base/list.h"
-#include "device/device.h"
+#include "device/env.h"
 #include "target/target.h"
 
 struct daemon;

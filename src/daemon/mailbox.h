@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "device/device.h"
+#include "device/env.h"
 #include "io/io.h"
 
 struct mailbox {

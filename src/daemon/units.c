@@ -25,6 +25,7 @@
 #include "daemon/names.h"
 #include "daemon/say.h"
 #include "daemon/takeover.h"
+#include "device/pass.h"
 
 /* What a unit is being made of. */
 struct making {

@@ -7,7 +7,7 @@
 #define TARGET_ENTRIES_H
 
 #include "base/list.h"
-#include "device/device.h"
+#include "device/env.h"
 #include "iscsi/chap.h"
 #include "target/directory.h"
 

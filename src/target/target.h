@@ -18,7 +18,7 @@
 #include "base/trace.h"
 #include "base/xtime.h"
 #include "datamover/datamover.h"
-#include "device/device.h"
+#include "device/env.h"
 #include "iscsi/login.h"
 #include "target/stats.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/list.h"
 #include "datamover/datamover.h"
-#include "device/device.h"
+#include "device/task.h"
 
 struct tgt_session;
 struct tgt_conn;

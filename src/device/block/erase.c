@@ -595,16 +595,11 @@ static void resume(struct dev_lu *lu)
 	begun(e, 0);
 }
 
-void dev_lu_resume(struct dev_lu *lu)
-{
-	if (dev_keeps(lu) && lu->kept->erase.state == KEEP_ERASING)
-		resume(lu);
-}
-
 void dev_server_resume(struct dev_server *s)
 {
 	for (struct dev_lu *lu = dev_lu_from(s, 0); lu; lu = dev_lu_after(lu))
-		dev_lu_resume(lu);
+		if (dev_keeps(lu) && lu->kept->erase.state == KEEP_ERASING)
+			resume(lu);
 }
 
 /* ---- the end of the process ---- */

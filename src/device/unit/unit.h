@@ -12,6 +12,7 @@
 #include "base/counter.h"
 #include "base/err.h"
 #include "device/device.h"
+#include "device/task.h"
 #include "device/unit/lun_table.h"
 #include "scsi/cdb.h"
 #include "scsi/sense.h"

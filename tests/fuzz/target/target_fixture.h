@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "backstore/backstore.h"
+#include "device/device.h"
+#include "device/task.h"
 #include "target/directory.h"
 #include "target/target.h"
 

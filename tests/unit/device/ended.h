@@ -4,7 +4,7 @@
 #ifndef TESTS_DEVICE_ENDED_H
 #define TESTS_DEVICE_ENDED_H
 
-#include "device/device.h"
+#include "device/task.h"
 
 static inline void no_more_steps(struct dev_task *t)
 {

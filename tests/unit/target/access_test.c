@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "cmocka_all.h"
+#include "device/device.h"
 
 #define OURS  "iqn.2026-01.com.example:"
 #define ALICE OURS "alice"

@@ -8,6 +8,8 @@
 #define TESTS_TARGET_FIXTURE_H
 
 #include "backstore/backstore.h"
+#include "device/device.h"
+#include "device/task.h"
 #include "target/directory.h"
 #include "target/target.h"
 
