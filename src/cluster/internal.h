@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * internal.h: a shared unit at one gateway. The files, each with what it decides:
- *
- * unit.c	the functions of unit.h, and the order of the decisions in a tick
- * request.c	requests to the store and notes to the other gateways, one of each kind at
- *		a time; what the record says, once read
- * change.c	a change of the record: swap, and again with what another gateway wrote;
- *		whether a swap without an answer took place
- * member.c	joining, standing by, asking the owner, leaving
- * take.c	becoming the owner, and giving the unit away
- * save.c	changes of the common state, and when they are in force at the owner
+ * internal.h: a shared unit at one gateway. The files, each of which calls those above it:
+ *   record.c   the bytes of the record and of notes
+ *   floor.c    what all decisions need: the log, the next tick, the state of the logical
+ *              unit, the begin of a role
+ *   request.c  requests to the store and notes to the other gateways, one of each kind at
+ *              a time; what the record says, once read
+ *   change.c   a change of the record: swap, and again with what another gateway wrote;
+ *              whether a swap without an answer took place
+ *   save.c     changes of the common state, and when they are in force at the owner
+ *   take.c     becoming the owner
+ *   yield.c    the owner, and giving the unit away
+ *   member.c   joining, standing by, asking the owner, leaving
+ *   unit.c     the functions of unit.h, and the order of the decisions in a tick
  *
  * Call-backs only note what ended, and call `wake`. cluster_unit_tick decides.
  */
@@ -222,7 +225,7 @@ struct cluster_unit {
 	struct cluster_status count;
 };
 
-/* ---- unit.c ---- */
+/* ---- floor.c ---- */
 
 /* clu_due returns whether t has come; if not, the next tick is at t at the latest. */
 bool clu_due(struct cluster_unit *u, xtime t);
@@ -237,10 +240,14 @@ void clu_step_end(struct cluster_step **s, int result);
 /* clu_access_is begins a change of the access state if need be, and returns whether the
  * state has changed. */
 bool clu_access_is(struct cluster_unit *u, enum cluster_access a);
-/* clu_adopt_step puts the record in force here if it is newer than what is. */
-void clu_adopt_step(struct cluster_unit *u);
-/* clu_adopt_now does so although a save is in progress, which ends with ERR_AGAIN. */
+/* clu_adopt_now puts the record in force here, also if a save is in progress, which ends with
+ * ERR_AGAIN. */
 void clu_adopt_now(struct cluster_unit *u);
+/* clu_move_all moves the nodes of a list to the end of another one. */
+void clu_move_all(struct list *from, struct list *to);
+void clu_stand_by(struct cluster_unit *u);
+/* clu_take_begin: a gateway that stands by begins to become the owner. */
+void clu_take_begin(struct cluster_unit *u, bool fence);
 
 /* ---- request.c ---- */
 
@@ -250,8 +257,9 @@ bool clu_can_ask(struct cluster_unit *u);
 void clu_ask(struct cluster_unit *u, enum op op);
 /* clu_ask_swap writes ask.draft. ERR_NOMEM. */
 int clu_ask_swap(struct cluster_unit *u);
-/* clu_ask_look deals with a request that has ended. */
-void clu_ask_look(struct cluster_unit *u);
+/* clu_ask_look deals with a request that has ended and returns its kind, and its result in
+ * `ended`; OP_NONE: no request has ended. */
+enum op clu_ask_look(struct cluster_unit *u, int *ended);
 /* clu_post sends a note, after the last of its kind has ended. */
 void clu_post(struct cluster_unit *u, enum post_kind kind, uint64_t version);
 bool clu_post_acked(const struct post *p, const char *id);
@@ -265,42 +273,12 @@ void clu_store_use(struct cluster_unit *u, struct cluster_store *store);
 void clu_change_begin(struct cluster_unit *u, enum change_kind kind);
 /* clu_change_step goes on with the change in progress. */
 void clu_change_step(struct cluster_unit *u);
+/* clu_change_swapped: the end of the swap. */
 void clu_change_swapped(struct cluster_unit *u, int result);
 /* clu_self_differs returns whether the record says something else of this gateway. */
 bool clu_self_differs(struct cluster_unit *u);
 /* clu_change_took returns whether the change has ended, and its result. */
 bool clu_change_took(struct cluster_unit *u, int *result);
-
-/* ---- member.c ---- */
-
-void clu_join_step(struct cluster_unit *u);
-/* clu_register_step keeps what the record says of this gateway up to date; returns whether
- * it is. */
-bool clu_register_step(struct cluster_unit *u);
-void clu_stand_by(struct cluster_unit *u);
-void clu_stand_by_step(struct cluster_unit *u);
-void clu_leave_step(struct cluster_unit *u);
-/* clu_fenced_step: until the logical unit has dropped what it received before. */
-void clu_fenced_begin(struct cluster_unit *u);
-/* clu_cut_off_step has an owner that the store does not answer any more drop, too. */
-void clu_cut_off_step(struct cluster_unit *u);
-void clu_fenced_step(struct cluster_unit *u);
-/* clu_beacon_look takes note of the end of a beacon. */
-void clu_beacon_look(struct cluster_unit *u);
-
-/* ---- take.c ---- */
-
-void clu_take_begin(struct cluster_unit *u, bool fence);
-void clu_take_step(struct cluster_unit *u);
-/* clu_take_asked: the end of LOCK, FENCE or UNLOCK. */
-void clu_take_asked(struct cluster_unit *u, enum op op, int result);
-
-/* ---- yield.c ---- */
-
-void clu_owner_step(struct cluster_unit *u);
-/* clu_yield_begin gives the unit to the gateway `to`; "": to none. */
-void clu_yield_begin(struct cluster_unit *u, const char *to, bool withheld);
-void clu_yield_step(struct cluster_unit *u);
 
 /* ---- save.c ---- */
 
@@ -312,10 +290,34 @@ void clu_saves_fail(struct cluster_unit *u, int result);
 /* clu_saves_again ends the saves that have not begun. */
 void clu_saves_again(struct cluster_unit *u);
 void clu_refresh_step(struct cluster_unit *u);
-/* clu_refresh_reading: a read begins. refresh_read: it has ended. */
-void clu_refresh_reading(struct cluster_unit *u);
-void clu_refresh_read(struct cluster_unit *u, int result);
 /* clu_confirm_step sends to others what is in force here, if they asked. */
 void clu_confirm_step(struct cluster_unit *u);
+
+/* ---- take.c ---- */
+
+void clu_take_step(struct cluster_unit *u);
+/* clu_take_asked: the end of LOCK, FENCE or UNLOCK. */
+void clu_take_asked(struct cluster_unit *u, enum op op, int result);
+
+/* ---- yield.c ---- */
+
+void clu_owner_step(struct cluster_unit *u);
+void clu_yield_step(struct cluster_unit *u);
+
+/* ---- member.c ---- */
+
+void clu_join_step(struct cluster_unit *u);
+/* clu_register_step keeps what the record says of this gateway up to date; returns whether
+ * it is. */
+bool clu_register_step(struct cluster_unit *u);
+void clu_stand_by_step(struct cluster_unit *u);
+void clu_leave_step(struct cluster_unit *u);
+/* clu_fenced_step: until the logical unit has dropped what it received before. */
+void clu_fenced_begin(struct cluster_unit *u);
+/* clu_cut_off_step has an owner that the store does not answer any more drop, too. */
+void clu_cut_off_step(struct cluster_unit *u);
+void clu_fenced_step(struct cluster_unit *u);
+/* clu_beacon_look takes note of the end of a beacon. */
+void clu_beacon_look(struct cluster_unit *u);
 
 #endif

@@ -139,14 +139,6 @@ void clu_join_step(struct cluster_unit *u)
 
 /* ---- standing by ---- */
 
-void clu_stand_by(struct cluster_unit *u)
-{
-	u->role = CLUSTER_STANDING_BY;
-	u->peers.heard = u->now;
-	u->peers.unanswered = 0;
-	u->again = true;
-}
-
 void clu_beacon_look(struct cluster_unit *u)
 {
 	struct post *p = &u->ask.posts[POST_BEACON];

@@ -45,7 +45,7 @@ void clu_ask(struct cluster_unit *u, enum op op)
 	switch (op) {
 	case OP_READ:
 		u->view.wanted = false;
-		clu_refresh_reading(u);
+		clu_move_all(&u->saves.unread, &u->saves.reading);
 		u->store->ops->read(u->store, &u->ask.req);
 		break;
 	case OP_LOCK:
@@ -169,6 +169,19 @@ static void back_off(struct cluster_unit *u)
 	u->ask.retry_at = u->now + u->cfg.beacon / 4;
 }
 
+/* Refreshes that waited for the read have its record now, or need another read. */
+static void refresh_read(struct cluster_unit *u, int result)
+{
+	if (list_empty(&u->saves.reading))
+		return;
+	if (result) {
+		clu_move_all(&u->saves.reading, &u->saves.unread);
+		return;
+	}
+	clu_move_all(&u->saves.reading, &u->saves.waiting);
+	u->saves.need = cluster_record_changed(&u->view.rec);
+}
+
 static int read_ended(struct cluster_unit *u, int result)
 {
 	uint8_t *blob = u->ask.in;
@@ -180,7 +193,7 @@ static int read_ended(struct cluster_unit *u, int result)
 	u->view.error = result;
 	if (result)
 		u->view.wanted = true;
-	clu_refresh_read(u, result);
+	refresh_read(u, result);
 	return result;
 }
 
@@ -199,7 +212,6 @@ static int swap_ended(struct cluster_unit *u, int result)
 	}
 	if (result == ERR_AGAIN)
 		u->count.conflicts++;
-	clu_change_swapped(u, result);
 	return result;
 }
 
@@ -210,7 +222,7 @@ static void heard(struct cluster_unit *u)
 	u->ask.silent = 0;
 }
 
-void clu_ask_look(struct cluster_unit *u)
+enum op clu_ask_look(struct cluster_unit *u, int *ended)
 {
 	enum op op = u->ask.op;
 	int result = u->ask.req.result;
@@ -219,14 +231,12 @@ void clu_ask_look(struct cluster_unit *u)
 		heard(u);
 	u->ask.noted = false;
 	if (op == OP_NONE || !u->ask.ended)
-		return;
+		return OP_NONE;
 	u->ask.op = OP_NONE;
 	if (op == OP_READ)
 		result = read_ended(u, result);
 	else if (op == OP_SWAP)
 		result = swap_ended(u, result);
-	else
-		clu_take_asked(u, op, result);
 	if (result == ERR_ABORTED)
 		u->store = NULL; /* closed: cluster_unit_reopened follows */
 	if (result == ERR_TERMINATED)
@@ -239,6 +249,8 @@ void clu_ask_look(struct cluster_unit *u)
 		heard(u);
 	if (result == 0 || (op != OP_UNLOCK && result != ERR_NOT_FOUND))
 		complain(u, op, result);
+	*ended = result;
+	return op;
 }
 
 /* ---- notes ---- */
@@ -387,7 +399,7 @@ void clu_store_use(struct cluster_unit *u, struct cluster_store *store)
 	free(u->ask.in);
 	free(u->ask.out);
 	u->ask.in = u->ask.out = NULL;
-	clu_refresh_read(u, ERR_ABORTED);
+	refresh_read(u, ERR_ABORTED);
 	u->store = store;
 	store->events = (struct cluster_store_events){ .noted = noted,
 						       .missed = missed,

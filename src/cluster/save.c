@@ -7,7 +7,6 @@
  * itself. It stays so: the next owner reads the record when it has the lock, before it executes a command. Therefore the owner says of a version that it
  * is in force only if the record of that version names it as owner.
  */
-#include <assert.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -76,21 +75,13 @@ void clu_save_in_force(struct cluster_unit *u)
 		save_end(u, 0);
 }
 
-static void move_all(struct list *from, struct list *to)
-{
-	struct list *l;
-
-	while ((l = list_pop_front(from)))
-		list_push_back(to, l);
-}
-
 static void queue_end(struct cluster_unit *u, int result)
 {
 	struct list mine, *l;
 
 	/* a call-back may add to the queue */
 	list_init(&mine);
-	move_all(&u->saves.queue, &mine);
+	clu_move_all(&u->saves.queue, &mine);
 	while ((l = list_pop_front(&mine)))
 		save_done(list_entry(l, struct cluster_save, link), result);
 }
@@ -107,7 +98,7 @@ static void refreshes_end(struct cluster_unit *u, struct list *which,
 	struct list mine, *l;
 
 	list_init(&mine);
-	move_all(which, &mine);
+	clu_move_all(which, &mine);
 	while ((l = list_pop_front(&mine))) {
 		struct cluster_step *s =
 			list_entry(l, struct cluster_step, link);
@@ -229,23 +220,6 @@ void cluster_unit_refresh(struct cluster_unit *u, struct cluster_step *s)
 	list_init(&s->link);
 	list_push_back(&u->saves.unread, &s->link);
 	clu_wake(u);
-}
-
-void clu_refresh_reading(struct cluster_unit *u)
-{
-	move_all(&u->saves.unread, &u->saves.reading);
-}
-
-void clu_refresh_read(struct cluster_unit *u, int result)
-{
-	if (list_empty(&u->saves.reading))
-		return;
-	if (result) {
-		move_all(&u->saves.reading, &u->saves.unread);
-		return;
-	}
-	move_all(&u->saves.reading, &u->saves.waiting);
-	u->saves.need = cluster_record_changed(&u->view.rec);
 }
 
 /* Refreshes do not wait longer for a record that cannot be read, or for the owner. */

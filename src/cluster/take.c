@@ -5,27 +5,10 @@
  * then reads the record anew. What it read is in force here before the first command.
  * Until then it does not say of any version that it is in force.
  */
-#include <assert.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "cluster/internal.h"
-
-void clu_take_begin(struct cluster_unit *u, bool fence)
-{
-	assert(u->role == CLUSTER_STANDING_BY);
-	u->role = CLUSTER_TAKING;
-	u->take = (struct take){
-		.phase = clu_is_self(u, u->view.rec.owner) ? TAKE_LOCK
-							   : TAKE_CLAIM,
-		.fence = fence,
-		.since = u->now,
-	};
-	if (u->take.phase == TAKE_CLAIM)
-		memcpy(u->take.victim, u->view.rec.owner,
-		       sizeof(u->take.victim));
-	u->again = true;
-}
 
 static void take_phase(struct cluster_unit *u, enum take_phase phase)
 {

@@ -7,118 +7,10 @@
 #include "base/err.h"
 #include "cluster/internal.h"
 
-/* ---- small things ---- */
+/* ---- the tick ---- */
 
-bool clu_due(struct cluster_unit *u, xtime t)
-{
-	if (t <= u->now)
-		return true;
-	u->next = MIN(u->next, t);
-	return false;
-}
-
-void clu_wake(struct cluster_unit *u)
-{
-	if (u->ticking)
-		u->again = true;
-	else
-		u->ops->wake(u->ops->arg);
-}
-
-void clu_say(const struct cluster_unit *u, const char *a, const char *b,
-	     const char *c)
-{
-	const char *parts[] = { a, b, c };
-	char text[256];
-	size_t n = 0;
-
-	for (unsigned i = 0; i < ARRAY_LEN(parts); i++) {
-		size_t len = strlen(parts[i]);
-
-		len = MIN(len, sizeof(text) - 1 - n);
-		memcpy(text + n, parts[i], len);
-		n += len;
-	}
-	text[n] = '\0';
-	u->ops->say(u->ops->arg, text);
-}
-
-bool clu_is_self(const struct cluster_unit *u, const char *id)
-{
-	return strcmp(u->cfg.self.id, id) == 0;
-}
-
-void clu_step_end(struct cluster_step **s, int result)
-{
-	struct cluster_step *step = *s;
-
-	if (!step)
-		return;
-	*s = NULL;
-	step->result = result;
-	step->done(step);
-}
-
-/* ---- what the logical unit does ---- */
-
-static void access_done(struct cluster_step *s)
-{
-	struct cluster_unit *u =
-		container_of(s, struct cluster_unit, lu.access_step);
-
-	u->lu.access_busy = false;
-	clu_wake(u);
-}
-
-bool clu_access_is(struct cluster_unit *u, enum cluster_access a)
-{
-	struct work *w = &u->lu;
-
-	if (!w->access_busy && w->access != a) {
-		w->access_busy = true;
-		w->access = a;
-		w->access_step.done = access_done;
-		u->ops->access(u->ops->arg, a, &w->access_step);
-	}
-	return !w->access_busy && w->access == a;
-}
-
-static void adopt_done(struct cluster_step *s)
-{
-	struct cluster_unit *u =
-		container_of(s, struct cluster_unit, lu.adopt_step);
-	struct work *w = &u->lu;
-
-	w->adopt_busy = false;
-	w->failing = s->result != 0;
-	u->saves.again_at = 0;
-	if (s->result == 0) {
-		w->known = MAX(w->known, w->adopting);
-		w->settled = MAX(w->settled, w->adopting);
-	} else {
-		w->failed = true;
-	}
-	clu_wake(u);
-}
-
-void clu_adopt_now(struct cluster_unit *u)
-{
-	struct work *w = &u->lu;
-	const struct cluster_record *r = &u->view.rec;
-
-	if (w->adopt_busy)
-		return;
-	w->adopt_busy = true;
-	w->failed = false;
-	w->adopting = r->version;
-	w->shown = cluster_record_changed(r);
-	w->adopt_step.done = adopt_done;
-	w->adopt_step.result = 0;
-	u->ops->adopt(u->ops->arg, r, w->known ? w->known : r->version,
-		      &w->adopt_step);
-}
-
-void clu_adopt_step(struct cluster_unit *u)
+/* Puts the record in force here if it is newer than what is. */
+static void adopt_step(struct cluster_unit *u)
 {
 	struct work *w = &u->lu;
 
@@ -137,8 +29,6 @@ void clu_adopt_step(struct cluster_unit *u)
 	    clu_due(u, w->retry_at))
 		clu_adopt_now(u);
 }
-
-/* ---- the tick ---- */
 
 static void role_step(struct cluster_unit *u)
 {
@@ -165,6 +55,18 @@ static void role_step(struct cluster_unit *u)
 		clu_fenced_step(u);
 		break;
 	}
+}
+
+/* Passes the end of a request on to the file that decides what follows. */
+static void ask_step(struct cluster_unit *u)
+{
+	int result;
+	enum op op = clu_ask_look(u, &result);
+
+	if (op == OP_SWAP)
+		clu_change_swapped(u, result);
+	else if (op != OP_NONE && op != OP_READ)
+		clu_take_asked(u, op, result);
 }
 
 /* Reads the record if a newer one may exist, and now and then anyway: notes can be
@@ -203,7 +105,7 @@ static void callers_step(struct cluster_unit *u)
 static void turn(struct cluster_unit *u)
 {
 	callers_step(u);
-	clu_ask_look(u);
+	ask_step(u);
 	clu_beacon_look(u);
 	clu_posts_look(u);
 	if (u->fence_seen && u->role != CLUSTER_FENCED)
@@ -217,7 +119,7 @@ static void turn(struct cluster_unit *u)
 			clu_register_step(u);
 	}
 	role_step(u);
-	clu_adopt_step(u);
+	adopt_step(u);
 	clu_confirm_step(u);
 	clu_refresh_step(u);
 	clu_change_step(u);

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "cluster/internal.h"
 
-void clu_yield_begin(struct cluster_unit *u, const char *to, bool withheld)
+static void yield_begin(struct cluster_unit *u, const char *to, bool withheld)
 {
 	struct yield *y = &u->yield;
 
@@ -50,7 +50,7 @@ static void yield_asked(struct cluster_unit *u)
 	const char *to = u->callers.to, *found;
 
 	if (to[0] == '\0')
-		clu_yield_begin(u, "", true);
+		yield_begin(u, "", true);
 	else if (clu_is_self(u, to))
 		clu_step_end(&u->callers.yield, 0);
 	else if (!cluster_record_gateway(&u->view.rec, to))
@@ -58,7 +58,7 @@ static void yield_asked(struct cluster_unit *u)
 	else if (probe(u, to, &found) && !found)
 		clu_step_end(&u->callers.yield, ERR_NOT_FOUND);
 	else if (found)
-		clu_yield_begin(u, found, false);
+		yield_begin(u, found, false);
 }
 
 static void yield_leaving(struct cluster_unit *u)
@@ -66,9 +66,9 @@ static void yield_leaving(struct cluster_unit *u)
 	const char *found;
 
 	if (u->view.rec.ngateways < 2)
-		clu_yield_begin(u, "", false);
+		yield_begin(u, "", false);
 	else if (probe(u, "", &found))
-		clu_yield_begin(u, found ? found : "", false);
+		yield_begin(u, found ? found : "", false);
 }
 
 /* Whether the store does not give the record at present: a gateway that gave the unit away could
@@ -86,7 +86,7 @@ void clu_owner_step(struct cluster_unit *u)
 	clu_access_is(u, CLUSTER_OPTIMIZED);
 	clu_step_end(&u->callers.take, 0);
 	if (!clu_is_self(u, u->view.rec.owner)) {
-		clu_yield_begin(u, "", false);
+		yield_begin(u, "", false);
 		u->yield.deposed = true;
 	} else if (record_lost(u) && !u->callers.leaving) {
 		u->peers.asker[0] = '\0';
@@ -98,7 +98,7 @@ void clu_owner_step(struct cluster_unit *u)
 		u->peers.asker[0] = '\0';
 		if (!clu_is_self(u, to) &&
 		    cluster_record_gateway(&u->view.rec, to))
-			clu_yield_begin(u, to, false);
+			yield_begin(u, to, false);
 	} else if (u->callers.leaving) {
 		yield_leaving(u);
 	} else if (u->callers.yield) {
