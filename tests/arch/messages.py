@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares the texts that users see with docs/messages.txt, so that a commit that changes a text shows the change there, too.
+"""Lists the texts that users see, so that a reviewer sees at once which texts some commits change.
 
-    messages.py TREE              prints the differences; exit status 1 if there are any
-    messages.py TREE --update     writes docs/messages.txt
-    messages.py --self-test       checks known input
+    messages.py TREE                prints them
+    messages.py TREE --since COMMIT prints those that have come (+) and gone (-) since that commit
+    messages.py --self-test         checks known input
 
 A text is a string literal of the programs or of libiser that has at least two words: an error, a log line, an answer of the control
-socket. The names of formats, JSON keys and help texts (literals of several lines) are not listed. docs/messages.txt has one section
-for each folder and one line for each text, in alphabetical order, without the file: a text may move between files.
+socket. The names of formats, JSON keys and help texts (literals of several lines) are not listed. Each folder has a section, with
+its texts in alphabetical order and without the file: a text may move between files.
 """
+import io
 import os
 import re
+import subprocess
 import sys
+import tarfile
+import tempfile
 
-FILE = 'docs/messages.txt'
 # folders and files whose string literals reach an administrator or a user
 PLACES = ('src/base', 'src/io', 'src/net', 'src/backstore/uring', 'src/rcap/verbs', 'src/lib', 'src/daemon', 'src/tools', 'src/nbdkit')
-HEAD = '''# The texts that the programs and libiser print: errors, log lines, answers of the control socket.
-# tests/arch/messages.py compares this file with the code; after changing a text, run: python3 tests/arch/messages.py . --update
-'''
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#[ \t]*(?:include|error)[^\n]*|'
                    r'"(?:\\.|[^"\\\n])*"(?:\s*(?:"(?:\\.|[^"\\\n])*"|PRI[a-zA-Z]\d\d))*', re.S | re.M)
 PIECE = re.compile(r'"((?:\\.|[^"\\\n])*)"|PRI([a-zA-Z])\d\d')
@@ -38,8 +38,8 @@ def texts_of(code):
 
 
 def table(tree):
-    """The content of docs/messages.txt."""
-    out = HEAD
+    """The list of a tree."""
+    out = ''
     for place in PLACES:
         texts = set()
         for folder, _, names in os.walk(os.path.join(tree, place)):
@@ -48,22 +48,33 @@ def table(tree):
                     with open(os.path.join(folder, name), errors='replace') as f:
                         texts.update(texts_of(f.read()))
         if texts:
-            out += f'\n[{place}]\n' + ''.join(t + '\n' for t in sorted(texts))
+            out += f'[{place}]\n' + ''.join(t + '\n' for t in sorted(texts)) + '\n'
     return out
 
 
-def check(tree, out):
-    """Appends (path, line, what) for each text that only one of the two has."""
-    path = os.path.join(tree, FILE)
-    listed = open(path, errors='replace').read() if os.path.exists(path) else ''
-    wanted = table(tree)
-    if listed == wanted:
-        return
-    for text in sorted(set(wanted.split('\n')) - set(listed.split('\n'))):
-        out.append((FILE, 1, f'not listed: {text}'))
-    for text in sorted(set(listed.split('\n')) - set(wanted.split('\n'))):
-        out.append((FILE, 1, f'not in the code: {text}'))
-    out.append((FILE, 1, 'texts and table differ: if the change is intended, run tests/arch/messages.py . --update'))
+def lines_of(listed):
+    """The texts of a list, each with its section."""
+    found, section = set(), ''
+    for line in listed.splitlines():
+        if re.fullmatch(r'\[[\w/]+\]', line):
+            section = line
+        elif line:
+            found.add(f'{section} {line}')
+    return found
+
+
+def changes(old, new):
+    """The lines that only one of two lists has."""
+    old, new = lines_of(old), lines_of(new)
+    return [*(f'- {t}' for t in sorted(old - new)), *(f'+ {t}' for t in sorted(new - old))]
+
+
+def table_at(tree, commit):
+    """The list of the tree as it was at a commit."""
+    archive = subprocess.run(['git', '-C', tree, 'archive', commit, 'src'], check=True, stdout=subprocess.PIPE).stdout
+    with tempfile.TemporaryDirectory() as d, tarfile.open(fileobj=io.BytesIO(archive)) as t:
+        t.extractall(d)
+        return table(d)
 
 
 def self_test():
@@ -72,6 +83,10 @@ def self_test():
     want = ['%s: cannot open: %s', 'size %u is odd', 'out of memory', 'no file: \\"%s\\"']
     found = [*texts_of(code + 'say("no file: \\"%s\\"");')]
     failures = int(found != want)
+    seen = changes('[src/a]\none two\nsame text\n', '[src/a]\nsame text\n\n[src/b]\none two\n')
+    if seen != ['- [src/a] one two', '+ [src/b] one two']:
+        failures += 1
+        print('self-test: messages: changes', seen)
     if failures:
         print('self-test: messages: found', found)
     print('messages self-test:', 'ok' if not failures else f'{failures} failures')
@@ -82,15 +97,11 @@ def main():
     if '--self-test' in sys.argv:
         return self_test()
     tree = sys.argv[1]
-    if '--update' in sys.argv:
-        with open(os.path.join(tree, FILE), 'w') as f:
-            f.write(table(tree))
-        return 0
-    out = []
-    check(tree, out)
-    for path, line, what in out:
-        print(f'{path}:{line}: {what}')
-    return 1 if out else 0
+    if '--since' in sys.argv:
+        print('\n'.join(changes(table_at(tree, sys.argv[sys.argv.index('--since') + 1]), table(tree))))
+    else:
+        print(table(tree), end='')
+    return 0
 
 
 if __name__ == '__main__':
