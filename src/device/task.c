@@ -36,7 +36,7 @@ static int find_row(struct dev_task *t)
 		return dev_pass_find_row(t);
 	row = dev_command_find(t->nexus->server, lu ? lu->cfg.type : DEV_DISK,
 			       t->cdb, &known);
-	t->row = row;
+	t->own.row = row;
 	/* an unknown unit is reported before an unknown command (SPC-4 §4.4) */
 	if (!lu && !(row && (row->flags & CMD_ANY_LUN)))
 		return dev_check(t, SENSE_ILLEGAL_REQUEST,
@@ -45,7 +45,7 @@ static int find_row(struct dev_task *t)
 	if (row && (row->flags & CMD_TAGS) && !row->has(lu))
 		return dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 	if (row && row->has && !row->has(lu)) {
-		t->row = row = NULL;
+		t->own.row = row = NULL;
 		known = true;
 	}
 	if (!row && known && dev_command_any(t->nexus->server, lu, t->cdb[0]))
@@ -75,7 +75,7 @@ static bool is_denied(struct dev_task *t)
 	uint16_t asc = dev_inaccessible(t);
 	struct scsi_sense s;
 
-	if (t->begun.itl->is_dropped)
+	if (t->own.begun.itl->is_dropped)
 		return dev_hold(t);
 	if (asc)
 		return dev_check(t, SENSE_NOT_READY, asc);
@@ -83,14 +83,15 @@ static bool is_denied(struct dev_task *t)
 		return dev_check(t, SENSE_DATA_PROTECT, ASC_RESERVATION_LOST);
 	if (dev_denied(t))
 		return dev_end(t, SCSI_RESERVATION_CONFLICT);
-	return dev_condition_forbids(t->lu, t->row, &s) && dev_sense(t, &s);
+	return dev_condition_forbids(t->lu, t->own.row, &s) && dev_sense(t, &s);
 }
 
 /* START STOP UNIT (SBC-3 §5.25) that only starts the unit, which a reader may need:
  * no stop, ejection or power condition. */
 static bool only_starts(const struct dev_task *t)
 {
-	return t->row->op == SCSI_START_STOP_UNIT && (t->cdb[4] & 0xf3) == 0x01;
+	return t->own.row->op == SCSI_START_STOP_UNIT &&
+	       (t->cdb[4] & 0xf3) == 0x01;
 }
 
 /* SPC-4 §7.5.8: from the MODE SELECT that sets SWP on, no command writes. A nexus
@@ -98,10 +99,10 @@ static bool only_starts(const struct dev_task *t)
  * was refused. */
 static bool is_write_protected(struct dev_task *t)
 {
-	bool writes = t->row->flags & CMD_WRITES;
+	bool writes = t->own.row->flags & CMD_WRITES;
 
-	if (t->begun.itl->read_only &&
-	    (writes || ((t->row->flags & CMD_CHANGES) && !only_starts(t))))
+	if (t->own.begun.itl->read_only &&
+	    (writes || ((t->own.row->flags & CMD_CHANGES) && !only_starts(t))))
 		return dev_check(t, SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
 	if (!writes)
 		return false;
@@ -114,8 +115,8 @@ static bool is_write_protected(struct dev_task *t)
 /* What is_denied and is_write_protected find, without an effect on t. */
 static bool would_be_admitted(const struct dev_task *t)
 {
-	const struct dev_itl *i = t->begun.itl;
-	bool writes = t->row->flags & CMD_WRITES;
+	const struct dev_itl *i = t->own.begun.itl;
+	bool writes = t->own.row->flags & CMD_WRITES;
 
 	return !i->is_dropped && !dev_inaccessible(t) &&
 	       !dev_denied_by_loss(t) && !dev_denied(t) &&
@@ -135,27 +136,27 @@ static bool depends_on_unit_only(const struct dev_command *row)
 
 static bool was_admitted(struct dev_task *t)
 {
-	bool writes = t->row->flags & CMD_WRITES;
-	const struct dev_itl *i = t->begun.itl;
+	bool writes = t->own.row->flags & CMD_WRITES;
+	const struct dev_itl *i = t->own.begun.itl;
 
-	if (i->admitted[writes].row != t->row ||
-	    i->admitted[writes].changes != t->begun.changes)
+	if (i->admitted[writes].row != t->own.row ||
+	    i->admitted[writes].changes != t->own.begun.changes)
 		return false;
 	/* another worker may have changed the unit and not yet the number */
 	ASSERT_SANE(t->nexus->server->env.nworkers > 1 || would_be_admitted(t));
-	t->begun.unlimited = i->admitted[writes].unlimited;
+	t->own.begun.unlimited = i->admitted[writes].unlimited;
 	return true;
 }
 
 static void remember_admitted(struct dev_task *t)
 {
-	bool writes = t->row->flags & CMD_WRITES;
-	struct dev_itl *i = t->begun.itl;
+	bool writes = t->own.row->flags & CMD_WRITES;
+	struct dev_itl *i = t->own.begun.itl;
 
-	if (!depends_on_unit_only(t->row))
+	if (!depends_on_unit_only(t->own.row))
 		return;
-	i->admitted[writes].row = t->row;
-	i->admitted[writes].changes = t->begun.changes;
+	i->admitted[writes].row = t->own.row;
+	i->admitted[writes].changes = t->own.begun.changes;
 	i->admitted[writes].unlimited = !dev_rate_is_limited(t->lu);
 }
 
@@ -163,10 +164,11 @@ static COLD int check_attention(struct dev_task *t)
 {
 	struct scsi_sense s;
 
-	if (!(t->row->flags & CMD_NO_ATTENTION) && !t->begun.itl->is_dropped)
-		t->begun.attention =
-			(uint8_t)dev_attention_take(t->begun.itl, &s);
-	return t->begun.attention ? dev_sense(t, &s) : 0;
+	if (!(t->own.row->flags & CMD_NO_ATTENTION) &&
+	    !t->own.begun.itl->is_dropped)
+		t->own.begun.attention =
+			(uint8_t)dev_attention_take(t->own.begun.itl, &s);
+	return t->own.begun.attention ? dev_sense(t, &s) : 0;
 }
 
 static COLD int check_admission(struct dev_task *t)
@@ -181,18 +183,18 @@ static COLD int check_admission(struct dev_task *t)
  * protection. */
 static int check_lu(struct dev_task *t)
 {
-	if (t->row->flags & CMD_ANY_LUN)
+	if (t->own.row->flags & CMD_ANY_LUN)
 		return 0;
-	if (t->begun.itl->attention && check_attention(t))
+	if (t->own.begun.itl->attention && check_attention(t))
 		return 1;
 	return was_admitted(t) ? 0 : check_admission(t);
 }
 
 static int prepare(struct dev_task *t, uint64_t *out_len)
 {
-	if (t->passing.used)
+	if (t->own.passing.used)
 		return dev_pass_prepare(t, out_len);
-	return t->row->prepare ? t->row->prepare(t, out_len) : 0;
+	return t->own.row->prepare ? t->own.row->prepare(t, out_len) : 0;
 }
 
 /* ---- the expected data transfer length against the CDB ---- */
@@ -201,25 +203,27 @@ static int prepare(struct dev_task *t, uint64_t *out_len)
  * of this; 0: it may not be shorter. */
 static uint32_t least_part(const struct dev_task *t)
 {
-	if (t->passing.used)
-		return t->count;
-	return t->row->flags & CMD_BY_BLOCK ? dev_wire_block(t) : 0;
+	if (t->own.passing.used)
+		return t->own.count;
+	return t->own.row->flags & CMD_BY_BLOCK ? dev_wire_block(t) : 0;
 }
 
 static bool has_data_in(const struct dev_task *t)
 {
-	return t->passing.used ? t->pass.dir == PASS_IN : t->row->dir == DIR_IN;
+	return t->own.passing.used ? t->own.pass.dir == PASS_IN
+				   : t->own.row->dir == DIR_IN;
 }
 
 static bool has_list(const struct dev_task *t)
 {
-	return t->passing.used ? t->count == 0 : t->row->dir == DIR_LIST;
+	return t->own.passing.used ? t->own.count == 0
+				   : t->own.row->dir == DIR_LIST;
 }
 
 /* Data in a direction that the command does not have, or none in one that it has. */
 static bool has_wrong_direction(const struct dev_task *t, uint64_t want)
 {
-	if (!t->passing.used && t->row->dir == DIR_BOTH)
+	if (!t->own.passing.used && t->own.row->dir == DIR_BOTH)
 		return want && (!t->edtl.out || !t->edtl.in);
 	return t->edtl.both || (has_data_in(t) && t->edtl.out && !t->edtl.in) ||
 	       (want && t->edtl.in && !t->edtl.out);
@@ -270,13 +274,13 @@ static bool is_still_admitted(struct dev_task *t)
 {
 	uint32_t changes = t->lu ? dev_lu_changes(t->lu) : 0;
 
-	if (!t->lu || changes == t->begun.changes)
+	if (!t->lu || changes == t->own.begun.changes)
 		return true;
-	t->begun.changes = changes;
-	t->begun.unlimited = t->mem.lent = false;
+	t->own.begun.changes = changes;
+	t->own.begun.unlimited = t->own.mem.lent = false;
 	if (is_denied(t) || is_write_protected(t))
 		return false;
-	if (t->begun.medium == medium_of(t->lu))
+	if (t->own.begun.medium == medium_of(t->lu))
 		return true;
 	/* dev_task_begin checked the command against another medium */
 	dev_check(t, SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
@@ -285,24 +289,24 @@ static bool is_still_admitted(struct dev_task *t)
 
 void dev_task_peek(struct dev_task *t, const uint8_t *data, size_t len)
 {
-	assert(t->state == DEV_TASK_WANTS_DATA);
-	t->mem.peek = data;
-	t->mem.peek_len = len;
+	assert(t->own.state == DEV_TASK_WANTS_DATA);
+	t->own.mem.peek = data;
+	t->own.mem.peek_len = len;
 }
 
 void dev_task_keep(struct dev_task *t)
 {
 	/* no buffer: the command has ended */
-	if (t->mem.peek && t->mem.buf)
-		memcpy(t->mem.buf, t->mem.peek,
-		       MIN(t->mem.peek_len, t->mem.buf_len));
-	t->mem.peek = NULL;
+	if (t->own.mem.peek && t->own.mem.buf)
+		memcpy(t->own.mem.buf, t->own.mem.peek,
+		       MIN(t->own.mem.peek_len, t->own.mem.buf_len));
+	t->own.mem.peek = NULL;
 }
 
 /* A backstore that completes each request at once takes the data where they are. */
 static bool can_peek(const struct dev_task *t)
 {
-	return (t->row->flags & CMD_PEEKS) && !t->protect.type &&
+	return (t->own.row->flags & CMD_PEEKS) && !t->own.protect.type &&
 	       (t->lu->bs->caps & BS_CAP_AT_ONCE);
 }
 
@@ -310,29 +314,30 @@ static bool can_peek(const struct dev_task *t)
  * UNMAP revokes the tokens of its list of ranges later (thin.c). */
 static void run_row(struct dev_task *t)
 {
-	if (t->mem.peek && (t->passing.used || !can_peek(t)))
+	if (t->own.mem.peek && (t->own.passing.used || !can_peek(t)))
 		dev_task_keep(t);
-	if (t->passing.used) {
+	if (t->own.passing.used) {
 		dev_pass_run(t);
 		return;
 	}
-	if ((t->row->flags & CMD_WRITES) && t->blocks &&
-	    t->row->op != SCSI_UNMAP)
+	if ((t->own.row->flags & CMD_WRITES) && t->own.blocks &&
+	    t->own.row->op != SCSI_UNMAP)
 		dev_tokens_touch(t->lu, t->nexus->cfg.worker, t->lba,
-				 t->blocks);
-	if (t->protect.type)
+				 t->own.blocks);
+	if (t->own.protect.type)
 		dev_protect_renew(t);
-	if (t->protect.type && t->row->dir == DIR_OUT && !dev_protect_take(t))
+	if (t->own.protect.type && t->own.row->dir == DIR_OUT &&
+	    !dev_protect_take(t))
 		return;
-	t->row->run(t);
+	t->own.row->run(t);
 }
 
 static void range_taken(struct dev_range *r)
 {
-	struct dev_task *t = container_of(r, struct dev_task, range);
+	struct dev_task *t = container_of(r, struct dev_task, own.range);
 
-	t->mem.lent = false;
-	if (t->abort.due)
+	t->own.mem.lent = false;
+	if (t->own.abort.due)
 		dev_finish(t);
 	else if (is_still_admitted(t))
 		run_row(t);
@@ -343,11 +348,11 @@ static void range_taken(struct dev_range *r)
  * ranges by themselves. */
 static void run_without_range(struct dev_task *t)
 {
-	if (!t->lu || !t->lu->shared || t->row->dir == DIR_LIST ||
-	    (t->row->flags & (CMD_ANY_LUN | ACC_STANDBY)))
+	if (!t->lu || !t->lu->shared || t->own.row->dir == DIR_LIST ||
+	    (t->own.row->flags & (CMD_ANY_LUN | ACC_STANDBY)))
 		run_row(t);
 	else
-		(void)dev_range_take(&t->range, t->lu, t->nexus->cfg.worker,
+		(void)dev_range_take(&t->own.range, t->lu, t->nexus->cfg.worker,
 				     DEV_STATE_LBA, 1, DEV_HOLD_SHARED,
 				     range_taken);
 }
@@ -358,23 +363,26 @@ static void run_in_range(struct dev_task *t)
 	unsigned worker = t->nexus->cfg.worker;
 	bool whole;
 	/* no other command sees a block without its protection information */
-	bool alone = !t->passing.used &&
-		     (t->row->flags & CMD_ALONE ||
-		      (t->row->flags & CMD_WRITES && DEV_PROTECTION(t->lu)));
+	bool alone =
+		!t->own.passing.used &&
+		(t->own.row->flags & CMD_ALONE ||
+		 (t->own.row->flags & CMD_WRITES && DEV_PROTECTION(t->lu)));
 
-	if (!(t->passing.used || (t->row->flags & (CMD_TOUCHES | CMD_ALONE))) ||
-	    (t->blocks == 0 && !t->alone)) {
+	if (!(t->own.passing.used ||
+	      (t->own.row->flags & (CMD_TOUCHES | CMD_ALONE))) ||
+	    (t->own.blocks == 0 && !t->own.alone)) {
 		run_without_range(t);
 		return;
 	}
-	whole = t->alone || dev_set_is_barrier(t);
+	whole = t->own.alone || dev_set_is_barrier(t);
 	if (!whole && !alone &&
-	    dev_range_share(&t->range, t->lu, worker, t->lba, t->blocks)) {
+	    dev_range_share(&t->own.range, t->lu, worker, t->lba,
+			    t->own.blocks)) {
 		run_row(t); /* it was admitted a moment ago, in this turn */
 		return;
 	}
-	if (dev_range_take(&t->range, t->lu, worker, whole ? 0 : t->lba,
-			   whole ? DEV_WHOLE_UNIT : t->blocks,
+	if (dev_range_take(&t->own.range, t->lu, worker, whole ? 0 : t->lba,
+			   whole ? DEV_WHOLE_UNIT : t->own.blocks,
 			   whole || alone ? DEV_HOLD_ALONE : DEV_HOLD_SHARED,
 			   range_taken))
 		dev_no_resources(t);
@@ -382,27 +390,28 @@ static void run_in_range(struct dev_task *t)
 
 static void run_paced(struct dev_task *t)
 {
-	t->mem.lent = false;
+	t->own.mem.lent = false;
 	if (is_still_admitted(t))
 		run_in_range(t);
 }
 
 static void run_enabled(struct dev_task *t)
 {
-	if (is_still_admitted(t) && (t->begun.unlimited || !dev_rate_delays(t)))
+	if (is_still_admitted(t) &&
+	    (t->own.begun.unlimited || !dev_rate_delays(t)))
 		run_in_range(t);
 }
 
 /* The task set let t wait. */
 static void run_awake(struct dev_task *t)
 {
-	t->mem.lent = false;
+	t->own.mem.lent = false;
 	run_enabled(t);
 }
 
 static void end_refused(struct dev_task *t)
 {
-	if (t->begun.held)
+	if (t->own.begun.held)
 		(void)dev_hold(t);
 	else
 		dev_finish(t);
@@ -410,14 +419,14 @@ static void end_refused(struct dev_task *t)
 
 void dev_task_execute(struct dev_task *t)
 {
-	assert(t->state == DEV_TASK_WANTS_DATA);
-	t->share.execute_due = t->waits;
+	assert(t->own.state == DEV_TASK_WANTS_DATA);
+	t->own.share.execute_due = t->waits;
 	if (t->waits)
 		return;
-	if (!t->begun.refused && dev_set_waits(t))
+	if (!t->own.begun.refused && dev_set_waits(t))
 		return;
 	dev_task_go(t, DEV_TASK_RUNNING);
-	if (t->begun.refused)
+	if (t->own.begun.refused)
 		end_refused(t);
 	else
 		run_enabled(t);
@@ -432,35 +441,37 @@ static const struct dev_flow flow = {
 
 static void clear(struct dev_task *t)
 {
-	t->flow = &flow;
+	t->own.flow = &flow;
 	t->out_len = 0;
 	t->out = t->in = (struct bufv){ 0 };
 	t->status = SCSI_GOOD;
 	t->sense.len = 0;
 	t->total.in = t->total.out = 0;
-	t->abort.due = t->begun.refused = t->begun.held = t->begun.unlimited =
-		t->steps.is_running = t->steps.again = false;
+	t->own.abort.due = t->own.begun.refused = t->own.begun.held =
+		t->own.begun.unlimited = t->own.steps.is_running =
+			t->own.steps.again = false;
 	t->order.past_aca = false;
-	t->begun.attention = 0;
-	t->passing.used = t->passing.sent = false;
+	t->own.begun.attention = 0;
+	t->own.passing.used = t->own.passing.sent = false;
 	t->lu = NULL;
-	t->row = NULL;
-	t->mem.buf = t->mem.aux = t->mem.pi = NULL;
-	t->mem.peek = NULL;
-	t->mem.lent = false;
-	t->protect.field = t->protect.type = 0;
-	t->alone = false;
-	t->req.pi = NULL;
-	t->copy = NULL;
-	t->abort.let_go = NULL;
-	t->mem.buf_len = t->mem.aux_len = t->mem.pi_len = 0;
-	t->count = 0;
-	t->lba = t->blocks = 0;
-	t->range.state = DEV_HOLD_NONE;
-	t->share.charge = t->share.burst = (struct share_charge){ .len = 0 };
-	list_init(&t->share.wait.link);
-	list_init(&t->share.hold.link);
-	t->waits = t->held_back = t->share.execute_due = false;
+	t->own.row = NULL;
+	t->own.mem.buf = t->own.mem.aux = t->own.mem.pi = NULL;
+	t->own.mem.peek = NULL;
+	t->own.mem.lent = false;
+	t->own.protect.field = t->own.protect.type = 0;
+	t->own.alone = false;
+	t->own.req.pi = NULL;
+	t->own.copy = NULL;
+	t->own.abort.let_go = NULL;
+	t->own.mem.buf_len = t->own.mem.aux_len = t->own.mem.pi_len = 0;
+	t->own.count = 0;
+	t->lba = t->own.blocks = 0;
+	t->own.range.state = DEV_HOLD_NONE;
+	t->own.share.charge = t->own.share.burst =
+		(struct share_charge){ .len = 0 };
+	list_init(&t->own.share.wait.link);
+	list_init(&t->own.share.hold.link);
+	t->waits = t->held_back = t->own.share.execute_due = false;
 }
 
 /* t uses its unit no more: the nexus may have lost the unit meanwhile. */
@@ -468,9 +479,9 @@ static void let_go_of_unit(struct dev_task *t)
 {
 	struct dev_nexus *n = t->nexus;
 
-	if (t->begun.itl)
-		t->begun.itl->users--;
-	t->begun.itl = NULL;
+	if (t->own.begun.itl)
+		t->own.begun.itl->users--;
+	t->own.begun.itl = NULL;
 	if (!list_empty(&n->left))
 		dev_nexus_sweep(n);
 }
@@ -482,13 +493,13 @@ int dev_task_begin(struct dev_task *t)
 
 	clear(t);
 	dev_task_go(t, DEV_TASK_WANTS_DATA);
-	t->begun.itl = dev_itl_find(t->nexus, t->lun);
-	if (t->begun.itl) {
-		t->begun.itl->users++;
-		t->lu = t->begun.itl->lu;
+	t->own.begun.itl = dev_itl_find(t->nexus, t->lun);
+	if (t->own.begun.itl) {
+		t->own.begun.itl->users++;
+		t->lu = t->own.begun.itl->lu;
 		/* read first: a later change is then noticed */
-		t->begun.changes = dev_lu_changes(t->lu);
-		t->begun.medium = medium_of(t->lu);
+		t->own.begun.changes = dev_lu_changes(t->lu);
+		t->own.begun.medium = medium_of(t->lu);
 	}
 	dev_set_enter(t);
 	/* ACA ACTIVE is reported before anything else (SAM-5 §5.3.3) */
@@ -510,12 +521,12 @@ int dev_task_begin(struct dev_task *t)
 
 void dev_task_fail(struct dev_task *t, enum dev_failure why)
 {
-	assert(t->state == DEV_TASK_WANTS_DATA);
+	assert(t->own.state == DEV_TASK_WANTS_DATA);
 	dev_memory_give_up(t);
 	dev_task_go(t, DEV_TASK_RUNNING); /* QERR may delay the end */
 	/* An earlier refusal has precedence: ACA ACTIVE over sense data, and
 	 * a unit attention that was taken must be reported. */
-	if (t->begun.refused) {
+	if (t->own.begun.refused) {
 		end_refused(t);
 		return;
 	}
@@ -527,7 +538,7 @@ void dev_task_end(struct dev_task *t)
 {
 	dev_set_leave(t);
 	dev_memory_end(t);
-	if (t->copy)
+	if (t->own.copy)
 		dev_copy_abort(t);
 	dev_task_go(t, DEV_TASK_NEW);
 	let_go_of_unit(t);
@@ -535,16 +546,16 @@ void dev_task_end(struct dev_task *t)
 
 int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))
 {
-	if (t->state == DEV_TASK_DONE)
+	if (t->own.state == DEV_TASK_DONE)
 		return ERR_NOT_FOUND;
 	dev_memory_give_up(t);
-	t->abort.released = released;
-	t->abort.due = true;
+	t->own.abort.released = released;
+	t->own.abort.due = true;
 	dev_attention_put_back(t);
-	if (t->state == DEV_TASK_RUNNING && t->abort.let_go)
-		t->abort.let_go(t);
-	else if (t->state == DEV_TASK_RUNNING && !dev_pass_withdraw(t) &&
-		 !dev_range_give_up(&t->range))
+	if (t->own.state == DEV_TASK_RUNNING && t->own.abort.let_go)
+		t->own.abort.let_go(t);
+	else if (t->own.state == DEV_TASK_RUNNING && !dev_pass_withdraw(t) &&
+		 !dev_range_give_up(&t->own.range))
 		return 0; /* the end of the I/O in progress ends the task */
 	dev_set_leave(t);
 	dev_task_go(t, DEV_TASK_DONE);

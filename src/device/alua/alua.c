@@ -178,17 +178,20 @@ uint8_t dev_peripheral_qualifier(const struct dev_nexus *n,
 
 uint16_t dev_inaccessible(const struct dev_task *t)
 {
-	if (t->row->flags & CMD_ANY_LUN)
+	if (t->own.row->flags & CMD_ANY_LUN)
 		return 0;
-	switch (t->lu->shared ? t->begun.itl->access : t->nexus->access) {
+	switch (t->lu->shared ? t->own.begun.itl->access : t->nexus->access) {
 	case DEV_ACCESS_STANDBY:
-		return t->row->flags & ACC_STANDBY ? 0 : ASC_PORT_IN_STANDBY;
+		return t->own.row->flags & ACC_STANDBY ? 0
+						       : ASC_PORT_IN_STANDBY;
 	case DEV_ACCESS_UNAVAILABLE:
-		return t->row->flags & ACC_UNAVAILABLE ? 0
-						       : ASC_PORT_UNAVAILABLE;
+		return t->own.row->flags & ACC_UNAVAILABLE
+			       ? 0
+			       : ASC_PORT_UNAVAILABLE;
 	case DEV_ACCESS_TRANSITIONING: /* permits the same commands */
-		return t->row->flags & ACC_UNAVAILABLE ? 0
-						       : ASC_ACCESS_TRANSITION;
+		return t->own.row->flags & ACC_UNAVAILABLE
+			       ? 0
+			       : ASC_ACCESS_TRANSITION;
 	default:
 		return 0;
 	}
@@ -739,7 +742,7 @@ static void set_done(struct alua_op *op)
 /* take_list copies the parameter list to op; false: take_list ended t. */
 static bool take_list(struct dev_task *t, struct alua_op *op)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 
 	for (uint32_t at = LIST_HEAD; at < t->out_len; at += 4) {
 		unsigned state = p[at] & 0x0f;

@@ -507,7 +507,7 @@ static struct asked *asked_of(struct dev_msg *m)
 
 static void let_go(struct dev_task *t)
 {
-	struct asked *a = t->abort.waits_for;
+	struct asked *a = t->own.abort.waits_for;
 
 	a->task = NULL;
 }
@@ -521,7 +521,7 @@ static void came_back(struct dev_msg *m)
 	free(a);
 	if (!t)
 		return;
-	t->abort.let_go = NULL;
+	t->own.abort.let_go = NULL;
 	if (err == ERR_TERMINATED)
 		(void)dev_hold(t);
 	else
@@ -567,7 +567,7 @@ void dev_regroup(struct dev_task *t, const struct dev_group_change *changes,
 	a->from = t->nexus->cfg.worker;
 	a->task = t;
 	dev_lu_hold(t->lu);
-	t->abort.let_go = let_go;
-	t->abort.waits_for = a;
+	t->own.abort.let_go = let_go;
+	t->own.abort.waits_for = a;
 	dev_round_go(&a->round, a->from, DEV_HOME, ask_daemon);
 }

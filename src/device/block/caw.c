@@ -16,17 +16,17 @@ int dev_prepare_compare_and_write(struct dev_task *t, uint64_t *out_len)
 	if (dev_protect_prepare(t))
 		return 1;
 	t->lba = get_be64(t->cdb + 2);
-	t->blocks = t->cdb[13];
-	if (2 * t->blocks > dev_most_blocks(t->lu))
+	t->own.blocks = t->cdb[13];
+	if (2 * t->own.blocks > dev_most_blocks(t->lu))
 		return dev_bad_field(t, 13, -1);
-	*out_len = 2 * t->blocks * dev_wire_block(t);
-	return dev_range(t, t->lba, t->blocks);
+	*out_len = 2 * t->own.blocks * dev_wire_block(t);
+	return dev_range(t, t->lba, t->own.blocks);
 }
 
 static void caw_written(struct dev_task *t, int result)
 {
 	if (result)
-		dev_io_failed(t, result, t->req.off);
+		dev_io_failed(t, result, t->own.req.off);
 	else
 		dev_good(t);
 }
@@ -48,9 +48,9 @@ static size_t first_other_pi(const struct dev_task *t, size_t len)
 {
 	size_t block = t->lu->block_size;
 
-	for (size_t i = 0; t->protect.field && i < len / block; i++)
+	for (size_t i = 0; t->own.protect.field && i < len / block; i++)
 		if (dev_protect_differs(t, dev_chunk_pi(t) + i * 8,
-					(uint8_t *)t->mem.pi + i * 8))
+					(uint8_t *)t->own.mem.pi + i * 8))
 			return i * block;
 	return len;
 }
@@ -62,13 +62,14 @@ static void caw_read(struct dev_task *t, int result)
 	size_t len = dev_chunk_len(t), at;
 
 	if (result) {
-		dev_io_failed(t, result, t->req.off);
+		dev_io_failed(t, result, t->own.req.off);
 		return;
 	}
-	if (t->protect.type &&
-	    !dev_protect_check(t, t->mem.aux, dev_chunk_pi(t), 0, t->blocks))
+	if (t->own.protect.type &&
+	    !dev_protect_check(t, t->own.mem.aux, dev_chunk_pi(t), 0,
+			       t->own.blocks))
 		return;
-	at = first_difference(t->mem.aux, t->mem.buf, len);
+	at = first_difference(t->own.mem.aux, t->own.mem.buf, len);
 	at = MIN(at, first_other_pi(t, len));
 	if (at < len) {
 		dev_sense(t, &(struct scsi_sense){
@@ -78,20 +79,23 @@ static void caw_read(struct dev_task *t, int result)
 				     .info = at });
 		return;
 	}
-	t->mem.iov[0] = (struct iovec){ (uint8_t *)t->mem.buf + len, len };
-	t->req.data = bufv_of(t->mem.iov, 1);
-	t->req.pi = t->mem.pi ? (uint8_t *)t->mem.pi + t->blocks * 8 : NULL;
+	t->own.mem.iov[0] =
+		(struct iovec){ (uint8_t *)t->own.mem.buf + len, len };
+	t->own.req.data = bufv_of(t->own.mem.iov, 1);
+	t->own.req.pi = t->own.mem.pi
+				? (uint8_t *)t->own.mem.pi + t->own.blocks * 8
+				: NULL;
 	dev_submit(t, BS_WRITE, dev_fua(t->lu, t->cdb[1] & 0x08),
 		   t->lba << t->lu->block_shift, len, caw_written);
 }
 
 void dev_compare_and_write(struct dev_task *t)
 {
-	size_t len = (size_t)t->blocks << t->lu->block_shift;
+	size_t len = (size_t)t->own.blocks << t->lu->block_shift;
 
 	/* NUMBER OF LOGICAL BLOCKS has one byte: if the initiator meant more
 	 * than 255 blocks, only EDTL shows the truncation */
-	if (t->edtl.out != 2 * t->blocks * dev_wire_block(t)) {
+	if (t->edtl.out != 2 * t->own.blocks * dev_wire_block(t)) {
 		dev_bad_field(t, 13, -1);
 		return;
 	}
@@ -103,9 +107,9 @@ void dev_compare_and_write(struct dev_task *t)
 		dev_no_resources(t);
 		return;
 	}
-	t->mem.iov[1] = (struct iovec){ t->mem.aux, len };
-	t->req.data = bufv_of(&t->mem.iov[1], 1);
-	t->req.pi = dev_chunk_pi(t);
+	t->own.mem.iov[1] = (struct iovec){ t->own.mem.aux, len };
+	t->own.req.data = bufv_of(&t->own.mem.iov[1], 1);
+	t->own.req.pi = dev_chunk_pi(t);
 	dev_submit(t, BS_READ, 0, t->lba << t->lu->block_shift, len, caw_read);
 }
 
@@ -137,11 +141,11 @@ int dev_prepare_write_atomic(struct dev_task *t, uint64_t *out_len)
 	if (get_be16(t->cdb + 10)) /* MAXIMUM ATOMIC BOUNDARY SIZE is 0 */
 		return dev_bad_field(t, 10, -1);
 	t->lba = get_be64(t->cdb + 2);
-	t->blocks = get_be16(t->cdb + 12);
-	if (dev_range(t, t->lba, t->blocks))
+	t->own.blocks = get_be16(t->cdb + 12);
+	if (dev_range(t, t->lba, t->own.blocks))
 		return 1;
-	if (t->blocks > dev_atomic_max(t->lu))
+	if (t->own.blocks > dev_atomic_max(t->lu))
 		return dev_bad_field(t, 12, -1);
-	*out_len = t->blocks * dev_wire_block(t);
+	*out_len = t->own.blocks * dev_wire_block(t);
 	return 0;
 }

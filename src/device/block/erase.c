@@ -111,8 +111,8 @@ static void end_task(struct erase *e, int err)
 
 	if (!t)
 		return;
-	t->abort.waits_for = NULL;
-	t->abort.let_go = NULL;
+	t->own.abort.waits_for = NULL;
+	t->own.abort.let_go = NULL;
 	if (!err)
 		dev_good(t);
 	/* the next process continues */
@@ -187,10 +187,10 @@ static void interrupt(struct erase *e)
 /* The command is aborted; the erasure continues without a waiting task. */
 static void let_go(struct dev_task *t)
 {
-	struct erase *e = t->abort.waits_for;
+	struct erase *e = t->own.abort.waits_for;
 
 	e->task = NULL;
-	t->abort.waits_for = NULL;
+	t->own.abort.waits_for = NULL;
 }
 
 /* ---- one chunk after the other ---- */
@@ -450,8 +450,8 @@ static void cancel(struct erase *e, int err)
 
 	(void)dev_condition_go(e->lu, e->spec.during, e->was);
 	if (t) {
-		t->abort.waits_for = NULL;
-		t->abort.let_go = NULL;
+		t->own.abort.waits_for = NULL;
+		t->own.abort.let_go = NULL;
 		dev_not_kept(t, err);
 	}
 	leave(e);
@@ -467,7 +467,7 @@ static void begun(struct erase *e, int err)
 	}
 	if (t) { /* IMMED: the task does not wait for the end */
 		let_go(t);
-		t->abort.let_go = NULL;
+		t->own.abort.let_go = NULL;
 	}
 	if (dev_range_take(&e->range, e->lu, e->worker, 0, e->lu->blocks,
 			   DEV_HOLD_ALONE, drained)) {
@@ -499,8 +499,8 @@ void dev_erase(struct dev_task *t, const struct dev_erase_spec *spec)
 			 __ATOMIC_RELAXED);
 	dev_background_begin(lu);
 	e->task = t;
-	t->abort.waits_for = e;
-	t->abort.let_go = let_go;
+	t->own.abort.waits_for = e;
+	t->own.abort.let_go = let_go;
 	keep_then(e, keep_first, begun);
 }
 

@@ -62,14 +62,14 @@ bool dev_has_generations(const struct dev_lu *lu)
 
 static bool is_change(const struct dev_task *t)
 {
-	return t->row->len == 32 && t->cdb[2] == BMOP_CHANGE;
+	return t->own.row->len == 32 && t->cdb[2] == BMOP_CHANGE;
 }
 
 static enum verdict verdict_of(const struct dev_task *t)
 {
 	const struct dev_generation *g = &t->lu->generation;
 	/* §4.27.2.2: ORWRITE(16) is for generation 0 */
-	uint32_t meant = t->row->len == 32 ? get_be32(t->cdb + 20) : 0;
+	uint32_t meant = t->own.row->len == 32 ? get_be32(t->cdb + 20) : 0;
 
 	if (meant == LOAD(g->now) || !dev_has_generations(t->lu))
 		return PERFORM;
@@ -97,27 +97,27 @@ static void end_well(struct dev_task *t)
 
 static bool read_chunk(struct dev_task *t)
 {
-	t->count = (uint32_t)MIN(t->steps.end - t->steps.at,
-				 (uint64_t)dev_chunk_len(t));
-	t->mem.iov[1] = (struct iovec){ t->mem.aux, t->count };
-	t->req.data = bufv_of(&t->mem.iov[1], 1);
-	t->req.pi = dev_chunk_pi(t);
-	t->steps.wrote = false;
-	dev_step_io(t, BS_READ, 0, t->steps.at, t->count);
+	t->own.count = (uint32_t)MIN(t->own.steps.end - t->own.steps.at,
+				     (uint64_t)dev_chunk_len(t));
+	t->own.mem.iov[1] = (struct iovec){ t->own.mem.aux, t->own.count };
+	t->own.req.data = bufv_of(&t->own.mem.iov[1], 1);
+	t->own.req.pi = dev_chunk_pi(t);
+	t->own.steps.wrote = false;
+	dev_step_io(t, BS_READ, 0, t->own.steps.at, t->own.count);
 	return true;
 }
 
 static void merge(const struct dev_task *t, uint64_t first)
 {
 	const uint8_t *from =
-		(const uint8_t *)t->mem.buf + (first << t->lu->block_shift);
-	uint8_t *to = t->mem.aux;
+		(const uint8_t *)t->own.mem.buf + (first << t->lu->block_shift);
+	uint8_t *to = t->own.mem.aux;
 
 	if (is_change(t))
-		for (uint32_t i = 0; i < t->count; i++)
+		for (uint32_t i = 0; i < t->own.count; i++)
 			to[i] &= from[i];
 	else
-		for (uint32_t i = 0; i < t->count; i++)
+		for (uint32_t i = 0; i < t->own.count; i++)
 			to[i] |= from[i];
 }
 
@@ -128,43 +128,44 @@ static void merge_pi(struct dev_task *t, uint64_t first)
 	size_t block = t->lu->block_size;
 	uint8_t *pi = dev_chunk_pi(t);
 
-	memcpy(pi, (uint8_t *)t->mem.pi + first * PI_LEN,
-	       t->count / block * PI_LEN);
-	for (size_t i = 0; i < t->count / block; i++)
+	memcpy(pi, (uint8_t *)t->own.mem.pi + first * PI_LEN,
+	       t->own.count / block * PI_LEN);
+	for (size_t i = 0; i < t->own.count / block; i++)
 		put_be16(pi + i * PI_LEN,
-			 pi_guard((uint8_t *)t->mem.aux + i * block, block));
+			 pi_guard((uint8_t *)t->own.mem.aux + i * block,
+				  block));
 }
 
 static bool step(struct dev_task *t)
 {
-	uint64_t first = (t->steps.at >> t->lu->block_shift) - t->lba;
+	uint64_t first = (t->own.steps.at >> t->lu->block_shift) - t->lba;
 
-	if (t->steps.result) {
-		dev_io_failed(t, t->steps.result, t->steps.at);
+	if (t->own.steps.result) {
+		dev_io_failed(t, t->own.steps.result, t->own.steps.at);
 		return false;
 	}
-	if (t->steps.wrote) { /* a chunk was written */
-		t->steps.at += t->count;
-		t->count = 0;
+	if (t->own.steps.wrote) { /* a chunk was written */
+		t->own.steps.at += t->own.count;
+		t->own.count = 0;
 	}
-	if (t->steps.at == t->steps.end) {
+	if (t->own.steps.at == t->own.steps.end) {
 		end_well(t);
 		return false;
 	}
-	if (t->count == 0)
+	if (t->own.count == 0)
 		return read_chunk(t);
-	if (t->protect.type &&
-	    !dev_protect_check(t, t->mem.aux, dev_chunk_pi(t), first,
-			       t->count >> t->lu->block_shift))
+	if (t->own.protect.type &&
+	    !dev_protect_check(t, t->own.mem.aux, dev_chunk_pi(t), first,
+			       t->own.count >> t->lu->block_shift))
 		return false;
 	merge(t, first);
-	if (t->protect.field)
+	if (t->own.protect.field)
 		merge_pi(t, first);
 	else
-		t->req.pi = NULL; /* the backstore computes it */
-	t->steps.wrote = true;
+		t->own.req.pi = NULL; /* the backstore computes it */
+	t->own.steps.wrote = true;
 	dev_step_io(t, BS_WRITE, dev_fua(t->lu, dev_flags(t) & 0x08),
-		    t->steps.at, t->count);
+		    t->own.steps.at, t->own.count);
 	return true;
 }
 
@@ -175,7 +176,7 @@ static void perform(struct dev_task *t)
 
 	/* a change operation with a part of its data would change some of
 	 * the bitmap only */
-	if (is_change(t) && blocks != t->blocks) {
+	if (is_change(t) && blocks != t->own.blocks) {
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 		return;
 	}
@@ -183,10 +184,10 @@ static void perform(struct dev_task *t)
 		end_well(t);
 		return;
 	}
-	t->steps.at = t->lba << shift;
-	t->steps.end = (t->lba + blocks) << shift;
-	t->steps.wrote = false;
-	if (!dev_aux_chunk(t, t->steps.end - t->steps.at)) {
+	t->own.steps.at = t->lba << shift;
+	t->own.steps.end = (t->lba + blocks) << shift;
+	t->own.steps.wrote = false;
+	if (!dev_aux_chunk(t, t->own.steps.end - t->own.steps.at)) {
 		dev_no_resources(t);
 		return;
 	}
@@ -211,8 +212,8 @@ int dev_prepare_orwrite_32(struct dev_task *t, uint64_t *out_len)
 {
 	if (t->cdb[2] > BMOP_CHANGE)
 		return dev_bad_field(t, 2, 2);
-	t->alone = is_change(t);
-	if (t->alone && policies[t->cdb[3]].before == RESERVED)
+	t->own.alone = is_change(t);
+	if (t->own.alone && policies[t->cdb[3]].before == RESERVED)
 		return dev_bad_field(t, 3, 3);
 	return dev_prepare_write(t, out_len);
 }

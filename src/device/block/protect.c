@@ -25,15 +25,15 @@ int dev_protect_look(struct dev_task *t)
 	 * other than 0 */
 	if (field && type == 2 && !dev_brings_tags(t))
 		return dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
-	t->protect.field = (uint8_t)field;
-	t->protect.type = type;
+	t->own.protect.field = (uint8_t)field;
+	t->own.protect.type = type;
 	return 0;
 }
 
 /* FORMAT UNIT has changed the protection type since dev_protect_look. */
 static bool is_stale(struct dev_task *t)
 {
-	if (t->protect.type == DEV_PROTECTION(t->lu))
+	if (t->own.protect.type == DEV_PROTECTION(t->lu))
 		return false;
 	dev_bad_field(t, dev_flags_at(t), 7);
 	return true;
@@ -47,12 +47,12 @@ static bool is_stale(struct dev_task *t)
 
 static bool is_unchecked(const struct dev_task *t)
 {
-	return !t->protect.field && DEV_CTL(t->lu, dpicz);
+	return !t->own.protect.field && DEV_CTL(t->lu, dpicz);
 }
 
 static bool tags_are_checked(const struct dev_task *t)
 {
-	return TAGS_ARE_CHECKED >> t->protect.field & 1 && !is_unchecked(t);
+	return TAGS_ARE_CHECKED >> t->own.protect.field & 1 && !is_unchecked(t);
 }
 
 /* The rule of all blocks; dev_protect_check adds the application tags of the
@@ -61,11 +61,11 @@ static struct pi_rule rule_of(const struct dev_task *t)
 {
 	bool tags = tags_are_checked(t);
 	struct pi_rule r = {
-		.type = t->protect.type,
-		.guard = GUARD_IS_CHECKED >> t->protect.field & 1 &&
+		.type = t->own.protect.type,
+		.guard = GUARD_IS_CHECKED >> t->own.protect.field & 1 &&
 			 !is_unchecked(t),
 		/* with type 2 only a 32-byte CDB gives the reference tag */
-		.ref = tags && (t->protect.type != 2 || dev_brings_tags(t)),
+		.ref = tags && (t->own.protect.type != 2 || dev_brings_tags(t)),
 		.ref_want = (uint32_t)t->lba,
 	};
 
@@ -118,7 +118,8 @@ bool dev_protect_check(struct dev_task *t, const uint8_t *data,
 bool dev_protect_differs(const struct dev_task *t, const uint8_t *a,
 			 const uint8_t *b)
 {
-	bool guard = t->protect.field != 2, tags = t->protect.field != 4;
+	bool guard = t->own.protect.field != 2,
+	     tags = t->own.protect.field != 4;
 
 	return (guard && memcmp(a, b, 2) != 0) ||
 	       (tags && DEV_CTL(t->lu, ato) && memcmp(a + 2, b + 2, 2) != 0) ||
@@ -130,7 +131,7 @@ void dev_protect_same(const struct dev_task *t, const uint8_t *first,
 {
 	memcpy(pi, first, PI_LEN);
 	/* §5.49: with type 3 the application owns the reference tag */
-	if (t->protect.type != 3)
+	if (t->own.protect.type != 3)
 		put_be32(pi + 4, get_be32(first + 4) + (uint32_t)i);
 }
 
@@ -141,12 +142,13 @@ void dev_protect_same(const struct dev_task *t, const uint8_t *first,
 static void split_pi(struct dev_task *t, uint64_t n)
 {
 	size_t block = t->lu->block_size;
-	uint8_t *p = t->mem.buf;
+	uint8_t *p = t->own.mem.buf;
 
 	for (uint64_t i = 0; i < n; i++) {
 		const uint8_t *from = p + i * (block + PI_LEN);
 
-		memcpy((uint8_t *)t->mem.pi + i * PI_LEN, from + block, PI_LEN);
+		memcpy((uint8_t *)t->own.mem.pi + i * PI_LEN, from + block,
+		       PI_LEN);
 		memmove(p + i * block, from, block);
 	}
 }
@@ -157,7 +159,7 @@ bool dev_protect_take(struct dev_task *t)
 
 	if (is_stale(t))
 		return false;
-	if (!t->protect.field)
+	if (!t->own.protect.field)
 		return true;
 	if (n == 0) { /* not even one block */
 		t->out_len = 0;
@@ -167,14 +169,14 @@ bool dev_protect_take(struct dev_task *t)
 		return false;
 	split_pi(t, n);
 	t->out_len = (uint32_t)(n * t->lu->block_size);
-	t->mem.iov[0].iov_len = t->out_len;
+	t->own.mem.iov[0].iov_len = t->out_len;
 	/* §5.2: compare data, then write data of the same blocks */
-	if (t->row->op == SCSI_COMPARE_AND_WRITE)
+	if (t->own.row->op == SCSI_COMPARE_AND_WRITE)
 		half = n / 2;
-	return dev_protect_check(t, t->mem.buf, t->mem.pi, 0, half) &&
+	return dev_protect_check(t, t->own.mem.buf, t->own.mem.pi, 0, half) &&
 	       dev_protect_check(
-		       t, (uint8_t *)t->mem.buf + half * t->lu->block_size,
-		       (uint8_t *)t->mem.pi + half * PI_LEN, 0, n - half);
+		       t, (uint8_t *)t->own.mem.buf + half * t->lu->block_size,
+		       (uint8_t *)t->own.mem.pi + half * PI_LEN, 0, n - half);
 }
 
 /* ---- READ ---- */
@@ -186,57 +188,61 @@ bool dev_protect_take(struct dev_task *t)
 static void interleave(struct dev_task *t, size_t head, uint64_t n)
 {
 	size_t block = t->lu->block_size;
-	uint8_t *p = t->mem.buf;
+	uint8_t *p = t->own.mem.buf;
 
 	for (uint64_t i = 0; i < n; i++) {
 		uint8_t *to = p + i * (block + PI_LEN);
 
 		memmove(to, p + head + i * block, block);
-		memcpy(to + block, (uint8_t *)t->mem.pi + i * PI_LEN, PI_LEN);
+		memcpy(to + block, (uint8_t *)t->own.mem.pi + i * PI_LEN,
+		       PI_LEN);
 	}
 }
 
 static void read_done(struct dev_task *t, int result)
 {
-	uint64_t n = t->count;
-	size_t head = (size_t)t->steps.at;
+	uint64_t n = t->own.count;
+	size_t head = (size_t)t->own.steps.at;
 
 	if (result) {
-		dev_io_failed(t, result, t->req.off);
+		dev_io_failed(t, result, t->own.req.off);
 		return;
 	}
-	if (!dev_protect_check(t, (uint8_t *)t->mem.buf + head, t->mem.pi, 0,
-			       n))
+	if (!dev_protect_check(t, (uint8_t *)t->own.mem.buf + head,
+			       t->own.mem.pi, 0, n))
 		return;
-	if (t->protect.field)
+	if (t->own.protect.field)
 		interleave(t, head, n);
-	t->mem.iov[0] = (struct iovec){ t->mem.buf, MIN(n * dev_wire_block(t),
-							(uint64_t)t->edtl.in) };
-	t->in = bufv_of(t->mem.iov, 1);
+	t->own.mem.iov[0] =
+		(struct iovec){ t->own.mem.buf, MIN(n * dev_wire_block(t),
+						    (uint64_t)t->edtl.in) };
+	t->in = bufv_of(t->own.mem.iov, 1);
 	dev_good(t);
 }
 
 void dev_protect_read(struct dev_task *t)
 {
 	uint32_t wire = dev_wire_block(t), block = t->lu->block_size;
-	uint64_t n = MIN(t->blocks, ((uint64_t)t->edtl.in + wire - 1) / wire);
-	size_t head = t->protect.field ? (n * PI_LEN + 511) & ~(size_t)511 : 0;
+	uint64_t n =
+		MIN(t->own.blocks, ((uint64_t)t->edtl.in + wire - 1) / wire);
+	size_t head =
+		t->own.protect.field ? (n * PI_LEN + 511) & ~(size_t)511 : 0;
 
 	if (is_stale(t))
 		return;
-	t->total.in = t->blocks * wire;
+	t->total.in = t->own.blocks * wire;
 	if (n == 0) {
 		dev_good(t);
 		return;
 	}
 	if (!dev_buf(t, head + n * block) || !dev_pi_buf(t, n))
 		return;
-	t->count = (uint32_t)n;
-	t->steps.at = head;
-	t->mem.iov[0] =
-		(struct iovec){ (uint8_t *)t->mem.buf + head, n * block };
-	t->req.data = bufv_of(t->mem.iov, 1);
-	t->req.pi = t->mem.pi;
+	t->own.count = (uint32_t)n;
+	t->own.steps.at = head;
+	t->own.mem.iov[0] =
+		(struct iovec){ (uint8_t *)t->own.mem.buf + head, n * block };
+	t->own.req.data = bufv_of(t->own.mem.iov, 1);
+	t->own.req.pi = t->own.mem.pi;
 	dev_submit(t, BS_READ, 0, t->lba << t->lu->block_shift, n * block,
 		   read_done);
 }
@@ -245,8 +251,9 @@ void dev_protect_read(struct dev_task *t)
 
 bool dev_aux_blocks(struct dev_task *t, size_t len)
 {
-	assert(t->row->flags & CMD_CHUNK); /* memory.c has charged the buffer */
-	if (t->protect.type)
+	assert(t->own.row->flags &
+	       CMD_CHUNK); /* memory.c has charged the buffer */
+	if (t->own.protect.type)
 		len += len / t->lu->block_size * PI_LEN;
 	return dev_aux(t, len);
 }
@@ -260,12 +267,14 @@ size_t dev_chunk_len(const struct dev_task *t)
 {
 	uint32_t block = t->lu->block_size;
 
-	return t->protect.type ? t->mem.aux_len / (block + PI_LEN) * block
-			       : t->mem.aux_len;
+	return t->own.protect.type
+		       ? t->own.mem.aux_len / (block + PI_LEN) * block
+		       : t->own.mem.aux_len;
 }
 
 uint8_t *dev_chunk_pi(const struct dev_task *t)
 {
-	return t->protect.type ? (uint8_t *)t->mem.aux + dev_chunk_len(t)
-			       : NULL;
+	return t->own.protect.type
+		       ? (uint8_t *)t->own.mem.aux + dev_chunk_len(t)
+		       : NULL;
 }

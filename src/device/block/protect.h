@@ -9,7 +9,7 @@
  * similar fields (SBC-3 §5); dev_flags returns its value. */
 static inline unsigned dev_flags_at(const struct dev_task *t)
 {
-	return t->row->len == 32 ? 10 : 1;
+	return t->own.row->len == 32 ? 10 : 1;
 }
 
 static inline uint8_t dev_flags(const struct dev_task *t)
@@ -21,7 +21,7 @@ static inline uint8_t dev_flags(const struct dev_task *t)
  * 32-byte commands of type 2. */
 static inline bool dev_brings_tags(const struct dev_task *t)
 {
-	return t->row->flags & CMD_TAGS;
+	return t->own.row->flags & CMD_TAGS;
 }
 
 /* ---- apptag.c: the Application Tag mode page ---- */
@@ -70,8 +70,8 @@ static inline uint64_t dev_most_blocks(const struct dev_lu *lu)
  * the type. */
 static inline void dev_protect_renew(struct dev_task *t)
 {
-	if (!t->protect.field && !dev_brings_tags(t))
-		t->protect.type = DEV_PROTECTION(t->lu);
+	if (!t->own.protect.field && !dev_brings_tags(t))
+		t->own.protect.type = DEV_PROTECTION(t->lu);
 }
 /* dev_protect_take: before a checked command with data-out is executed:
  * splits and checks data-out, so that t->mem.buf has the blocks and

@@ -29,7 +29,7 @@ static void crossed(struct dev_task *t, bool below)
 	if (!below || told)
 		return;
 	if (DEV_CTL(lu, single_attention))
-		dev_attention_set(t->begun.itl, UA_SOFT_THRESHOLD);
+		dev_attention_set(t->own.begun.itl, UA_SOFT_THRESHOLD);
 	else
 		dev_attention_all(t, UA_SOFT_THRESHOLD);
 }
@@ -38,7 +38,7 @@ static void crossed(struct dev_task *t, bool below)
 static void probed(struct dev_task *t, int result)
 {
 	if (!result)
-		crossed(t, t->req.space_left >> SET_SHIFT <=
+		crossed(t, t->own.req.space_left >> SET_SHIFT <=
 				   DEV_CTL(t->lu, soft_count));
 	dev_good(t);
 }

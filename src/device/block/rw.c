@@ -13,7 +13,7 @@ static unsigned length_byte(const struct dev_task *t)
 		[6] = 4, [10] = 7, [12] = 6, [16] = 10, [32] = 28
 	};
 
-	return by_len[t->row->len];
+	return by_len[t->own.row->len];
 }
 
 /* Validates LBA, length and protection field of a CDB like that of READ or
@@ -23,10 +23,10 @@ static int take_range(struct dev_task *t)
 	if (dev_protect_prepare(t))
 		return 1;
 	t->lba = scsi_cdb_lba(t->cdb);
-	t->blocks = scsi_cdb_blocks(t->cdb);
-	if (t->blocks > dev_most_blocks(t->lu))
+	t->own.blocks = scsi_cdb_blocks(t->cdb);
+	if (t->own.blocks > dev_most_blocks(t->lu))
 		return dev_bad_field(t, length_byte(t), -1);
-	return dev_range(t, t->lba, t->blocks);
+	return dev_range(t, t->lba, t->own.blocks);
 }
 
 /* ---- transfers in parts ---- */
@@ -46,19 +46,21 @@ static bool comes_in_parts(const struct dev_task *t, uint64_t len, bool fua)
 static void read_done(struct dev_task *t, int result)
 {
 	if (result) {
-		dev_io_failed(t, result, t->req.off);
+		dev_io_failed(t, result, t->own.req.off);
 		return;
 	}
 	/* EDTL may end inside a block; no more than EDTL is returned */
-	t->mem.iov[0].iov_len = MIN(t->mem.iov[0].iov_len, (size_t)t->edtl.in);
-	t->in = bufv_of(t->mem.iov, 1);
+	t->own.mem.iov[0].iov_len =
+		MIN(t->own.mem.iov[0].iov_len, (size_t)t->edtl.in);
+	t->in = bufv_of(t->own.mem.iov, 1);
 	dev_good(t);
 }
 
 static void parts_done(struct dev_task *t)
 {
-	if (t->steps.wrote)
-		dev_written(t, t->steps.end - (t->lba << t->lu->block_shift));
+	if (t->own.steps.wrote)
+		dev_written(t,
+			    t->own.steps.end - (t->lba << t->lu->block_shift));
 	else
 		read_done(t, 0);
 }
@@ -68,38 +70,38 @@ static bool part_step(struct dev_task *t)
 {
 	uint64_t begin = t->lba << t->lu->block_shift, done;
 
-	if (t->steps.result) {
-		dev_io_failed(t, t->steps.result, t->steps.at);
+	if (t->own.steps.result) {
+		dev_io_failed(t, t->own.steps.result, t->own.steps.at);
 		return false;
 	}
-	t->steps.at += t->count;
-	if (t->steps.at == t->steps.end) {
+	t->own.steps.at += t->own.count;
+	if (t->own.steps.at == t->own.steps.end) {
 		parts_done(t);
 		return false;
 	}
-	t->count = (uint32_t)MIN(t->steps.end - t->steps.at,
-				 (uint64_t)t->lu->bs->part.data);
-	done = t->steps.at - begin;
-	t->mem.iov[1] =
-		(struct iovec){ (uint8_t *)t->mem.iov[0].iov_base + done,
-				t->count };
-	t->req.data = bufv_of(&t->mem.iov[1], 1);
-	t->req.pi = NULL;
-	if (t->mem.pi)
-		t->req.pi =
-			(uint8_t *)t->mem.pi + (done >> t->lu->block_shift) * 8;
-	dev_step_io(t, t->steps.wrote ? BS_WRITE : BS_READ, 0, t->steps.at,
-		    t->count);
+	t->own.count = (uint32_t)MIN(t->own.steps.end - t->own.steps.at,
+				     (uint64_t)t->lu->bs->part.data);
+	done = t->own.steps.at - begin;
+	t->own.mem.iov[1] =
+		(struct iovec){ (uint8_t *)t->own.mem.iov[0].iov_base + done,
+				t->own.count };
+	t->own.req.data = bufv_of(&t->own.mem.iov[1], 1);
+	t->own.req.pi = NULL;
+	if (t->own.mem.pi)
+		t->own.req.pi = (uint8_t *)t->own.mem.pi +
+				(done >> t->lu->block_shift) * 8;
+	dev_step_io(t, t->own.steps.wrote ? BS_WRITE : BS_READ, 0,
+		    t->own.steps.at, t->own.count);
 	return true;
 }
 
 /* The memory is iov[0]. */
 static void move_in_parts(struct dev_task *t, bool write, uint64_t len)
 {
-	t->steps.wrote = write;
-	t->steps.at = t->lba << t->lu->block_shift;
-	t->steps.end = t->steps.at + len;
-	t->count = 0;
+	t->own.steps.wrote = write;
+	t->own.steps.at = t->lba << t->lu->block_shift;
+	t->own.steps.end = t->own.steps.at + len;
+	t->own.count = 0;
 	dev_steps(t, part_step);
 }
 
@@ -114,10 +116,10 @@ int dev_prepare_read(struct dev_task *t, uint64_t *out_len)
 static void read_blocks(struct dev_task *t)
 {
 	unsigned shift = t->lu->block_shift;
-	uint64_t off = t->lba << shift, len = t->blocks << shift;
+	uint64_t off = t->lba << shift, len = t->own.blocks << shift;
 	uint64_t wanted = MIN(len, (uint64_t)t->edtl.in);
 
-	if (t->protect.type) {
+	if (t->own.protect.type) {
 		dev_protect_read(t);
 		return;
 	}
@@ -127,19 +129,19 @@ static void read_blocks(struct dev_task *t)
 		dev_good(t);
 		return;
 	}
-	if (t->mem.lent ||
+	if (t->own.mem.lent ||
 	    (dev_loan_may(t) && dev_loan_take(t, off, (size_t)wanted))) {
 		read_done(t, 0);
 		return;
 	}
 	if (!dev_buf(t, (size_t)wanted))
 		return;
-	t->mem.iov[0] = (struct iovec){ t->mem.buf, (size_t)wanted };
+	t->own.mem.iov[0] = (struct iovec){ t->own.mem.buf, (size_t)wanted };
 	if (comes_in_parts(t, wanted, false)) {
 		move_in_parts(t, false, wanted);
 		return;
 	}
-	t->req.data = bufv_of(t->mem.iov, 1);
+	t->own.req.data = bufv_of(t->own.mem.iov, 1);
 	dev_submit(t, BS_READ, 0, off, wanted, read_done);
 }
 
@@ -155,16 +157,18 @@ static void flushed_then_read(struct dev_task *t, int result)
  * volatile write cache is flushed first. */
 static bool needs_flush(const struct dev_task *t)
 {
-	return t->row->len > 6 && (dev_flags(t) & 0x08) && !dev_is_cd(t->lu) &&
-	       dev_has_cache(t->lu) && !DEV_CTL(t->lu, write_through) &&
-	       !dev_is_read_only(t->lu) && t->blocks;
+	return t->own.row->len > 6 && (dev_flags(t) & 0x08) &&
+	       !dev_is_cd(t->lu) && dev_has_cache(t->lu) &&
+	       !DEV_CTL(t->lu, write_through) && !dev_is_read_only(t->lu) &&
+	       t->own.blocks;
 }
 
 void dev_read(struct dev_task *t)
 {
-	dev_count(t, COUNT_READS, t->blocks);
+	dev_count(t, COUNT_READS, t->own.blocks);
 	if (needs_flush(t)) {
-		t->mem.lent = false; /* other commands write during the flush */
+		t->own.mem.lent =
+			false; /* other commands write during the flush */
 		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed_then_read);
 	} else {
 		read_blocks(t);
@@ -177,16 +181,16 @@ int dev_prepare_write(struct dev_task *t, uint64_t *out_len)
 {
 	if (take_range(t))
 		return 1;
-	*out_len = t->blocks * dev_wire_block(t);
+	*out_len = t->own.blocks * dev_wire_block(t);
 	return 0;
 }
 
 static void write_done(struct dev_task *t, int result)
 {
 	if (result)
-		dev_io_failed(t, result, t->req.off);
+		dev_io_failed(t, result, t->own.req.off);
 	else
-		dev_written(t, t->req.len);
+		dev_written(t, t->own.req.len);
 }
 
 /* Writes whole blocks only: ignores an incomplete last block. */
@@ -202,22 +206,22 @@ static void write_out(struct dev_task *t, unsigned flags)
 		dev_good(t);
 		return;
 	}
-	t->mem.iov[0].iov_len = (size_t)len;
-	if (t->mem.peek)
-		t->mem.iov[0].iov_base = (void *)(uintptr_t)t->mem.peek;
-	t->mem.peek = NULL; /* used */
+	t->own.mem.iov[0].iov_len = (size_t)len;
+	if (t->own.mem.peek)
+		t->own.mem.iov[0].iov_base = (void *)(uintptr_t)t->own.mem.peek;
+	t->own.mem.peek = NULL; /* used */
 	if (comes_in_parts(t, len, flags & BS_FUA)) {
 		move_in_parts(t, true, len);
 		return;
 	}
-	t->req.data = bufv_of(t->mem.iov, 1);
-	t->req.pi = t->mem.pi;
+	t->own.req.data = bufv_of(t->own.mem.iov, 1);
+	t->own.req.pi = t->own.mem.pi;
 	dev_submit(t, BS_WRITE, flags, t->lba << shift, len, write_done);
 }
 
 void dev_write(struct dev_task *t)
 {
-	bool fua = t->row->len > 6 && (dev_flags(t) & 0x08);
+	bool fua = t->own.row->len > 6 && (dev_flags(t) & 0x08);
 
 	write_out(t, dev_fua(t->lu, fua));
 }
@@ -242,8 +246,8 @@ int dev_prepare_range(struct dev_task *t, uint64_t *out_len)
 {
 	(void)out_len;
 	t->lba = scsi_cdb_lba(t->cdb);
-	t->blocks = scsi_cdb_blocks(t->cdb);
-	return dev_range(t, t->lba, t->blocks);
+	t->own.blocks = scsi_cdb_blocks(t->cdb);
+	return dev_range(t, t->lba, t->own.blocks);
 }
 
 /* With exclusive access to the unit, the backstore can clear its marks of writes
@@ -251,9 +255,9 @@ int dev_prepare_range(struct dev_task *t, uint64_t *out_len)
  * of a grown backstore to the unit. */
 static void at_rest(struct dev_range *r)
 {
-	struct dev_task *t = container_of(r, struct dev_task, range);
+	struct dev_task *t = container_of(r, struct dev_task, own.range);
 
-	if (t->abort.due)
+	if (t->own.abort.due)
 		dev_good(t);
 	else
 		dev_flush(t, BS_ALONE);
@@ -270,7 +274,7 @@ void dev_synchronize_cache(struct dev_task *t)
 		dev_count(t, COUNT_FLUSHES, 0);
 	if (p &&
 	    __atomic_load_n(&p->unsettled, __ATOMIC_RELAXED) > UNSETTLED_MAX &&
-	    !dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, 0,
+	    !dev_range_take(&t->own.range, t->lu, t->nexus->cfg.worker, 0,
 			    DEV_WHOLE_UNIT, DEV_HOLD_ALONE, at_rest))
 		return;
 	/* a backstore flushes all blocks; IMMED is ignored: status follows
@@ -312,7 +316,7 @@ static void report_16(struct dev_task *t)
 
 static void report(struct dev_task *t)
 {
-	if (t->row->len == 10)
+	if (t->own.row->len == 10)
 		report_10(t);
 	else
 		report_16(t);
@@ -325,7 +329,7 @@ int dev_prepare_capacity(struct dev_task *t, uint64_t *out_len)
 	(void)out_len;
 	if (t->lu->bs->caps & BS_CAP_SIZE) {
 		t->lba = DEV_STATE_LBA;
-		t->blocks = 1;
+		t->own.blocks = 1;
 	}
 	return 0;
 }
@@ -335,7 +339,7 @@ int dev_prepare_capacity(struct dev_task *t, uint64_t *out_len)
 static void size_came(struct dev_task *t, int result)
 {
 	struct dev_lu *lu = t->lu;
-	uint64_t now = t->req.size_now >> lu->block_shift;
+	uint64_t now = t->own.req.size_now >> lu->block_shift;
 
 	if (result ||
 	    __atomic_exchange_n(&lu->blocks, now, __ATOMIC_RELAXED) == now)

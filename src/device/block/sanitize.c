@@ -37,7 +37,7 @@ int dev_prepare_overwrite(struct dev_task *t, uint64_t *out_len)
 void dev_sanitize_overwrite(struct dev_task *t)
 {
 	struct dev_erase_spec spec = sanitize(t);
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	uint16_t len;
 
 	if (t->out_len < OVERWRITE_HEADER + 1) {
@@ -138,7 +138,7 @@ int dev_prepare_format(struct dev_task *t, uint64_t *out_len)
 /* Checks the header of the parameter list; false: the task was ended. */
 static bool check_format(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	bool is_long = t->cdb[1] & LONGLIST;
 
 	if (t->out_len < format_header(t))
@@ -160,7 +160,8 @@ static bool check_format(struct dev_task *t)
 static uint8_t format_type(const struct dev_task *t)
 {
 	unsigned info = t->cdb[1] >> 6;
-	bool usage = t->cdb[1] & FMTDATA && *(uint8_t *)t->mem.buf & PF_USAGE;
+	bool usage =
+		t->cdb[1] & FMTDATA && *(uint8_t *)t->own.mem.buf & PF_USAGE;
 
 	return (uint8_t)(info == 0 ? 0 : info == 2 ? 1 : usage ? 3 : 2);
 }
@@ -172,13 +173,13 @@ void dev_format_unit(struct dev_task *t)
 
 	if (has_list && !check_format(t))
 		return;
-	dev_erase(t,
-		  &(struct dev_erase_spec){
-			  .during = LU_FORMATTING,
-			  .failed = LU_FORMAT_FAILED,
-			  .protect = t->lu->bs->protection,
-			  .type = format_type(t),
-			  .immediate = has_list && (((uint8_t *)t->mem.buf)[1] &
-						    FORMAT_IMMED),
-		  });
+	dev_erase(t, &(struct dev_erase_spec){
+			     .during = LU_FORMATTING,
+			     .failed = LU_FORMAT_FAILED,
+			     .protect = t->lu->bs->protection,
+			     .type = format_type(t),
+			     .immediate = has_list &&
+					  (((uint8_t *)t->own.mem.buf)[1] &
+					   FORMAT_IMMED),
+		     });
 }

@@ -28,13 +28,13 @@ int dev_prepare_unmap(struct dev_task *t, uint64_t *out_len)
 {
 	*out_len = get_be16(t->cdb + 7);
 	/* UNMAP may name any block, so its range is the whole unit */
-	t->blocks = t->lu->blocks;
+	t->own.blocks = t->lu->blocks;
 	return 0;
 }
 
 static const uint8_t *unmap_desc(const struct dev_task *t, uint32_t i)
 {
-	return (const uint8_t *)t->mem.buf + UNMAP_HEADER + i * UNMAP_DESC;
+	return (const uint8_t *)t->own.mem.buf + UNMAP_HEADER + i * UNMAP_DESC;
 }
 
 /* Checks all descriptors, before the first one changes any block. */
@@ -75,29 +75,29 @@ static bool unmap_step(struct dev_task *t)
 	const uint8_t *d;
 	uint64_t lba;
 
-	if (t->steps.result) {
-		dev_io_failed(t, t->steps.result, t->req.off);
+	if (t->own.steps.result) {
+		dev_io_failed(t, t->own.steps.result, t->own.req.off);
 		return false;
 	}
 	/* empty descriptors are valid (SBC-3 §5.28.2) */
-	while (t->steps.at < t->steps.end &&
-	       get_be32(unmap_desc(t, (uint32_t)t->steps.at) + 8) == 0)
-		t->steps.at++;
-	if (t->steps.at == t->steps.end) {
+	while (t->own.steps.at < t->own.steps.end &&
+	       get_be32(unmap_desc(t, (uint32_t)t->own.steps.at) + 8) == 0)
+		t->own.steps.at++;
+	if (t->own.steps.at == t->own.steps.end) {
 		if (dev_writes_through(t->lu))
 			dev_flush(t, 0);
 		else
 			dev_good(t);
 		return false;
 	}
-	d = unmap_desc(t, (uint32_t)t->steps.at);
-	lba = get_be64(d) + t->count;
+	d = unmap_desc(t, (uint32_t)t->own.steps.at);
+	lba = get_be64(d) + t->own.count;
 	blocks = get_be32(d + 8);
-	n = discard_part(t, blocks - t->count);
-	t->count += n;
-	if (t->count == blocks) {
-		t->count = 0;
-		t->steps.at++;
+	n = discard_part(t, blocks - t->own.count);
+	t->own.count += n;
+	if (t->own.count == blocks) {
+		t->own.count = 0;
+		t->own.steps.at++;
 	}
 	dev_tokens_touch(t->lu, t->nexus->cfg.worker, lba, n);
 	/* BS_ZERO: anchored blocks read as zeros and keep their space */
@@ -108,7 +108,7 @@ static bool unmap_step(struct dev_task *t)
 
 void dev_unmap(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	uint32_t len;
 
 	if (get_be16(t->cdb + 7) == 0) {
@@ -121,11 +121,11 @@ void dev_unmap(struct dev_task *t)
 	}
 	/* descriptors beyond the end of data-out are ignored */
 	len = MIN((uint32_t)get_be16(p + 2), t->out_len - UNMAP_HEADER);
-	t->count = 0;
-	t->steps.at = 0;
-	t->steps.end = len / UNMAP_DESC;
+	t->own.count = 0;
+	t->own.steps.at = 0;
+	t->own.steps.end = len / UNMAP_DESC;
 	dev_count(t, COUNT_WRITES, 0);
-	if (unmap_check(t, (uint32_t)t->steps.end))
+	if (unmap_check(t, (uint32_t)t->own.steps.end))
 		dev_steps(t, unmap_step);
 }
 
@@ -137,7 +137,7 @@ void dev_unmap(struct dev_task *t)
 
 static bool no_data(const struct dev_task *t)
 {
-	return t->row->len >= 16 && (dev_flags(t) & WS_NDOB);
+	return t->own.row->len >= 16 && (dev_flags(t) & WS_NDOB);
 }
 
 int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len)
@@ -152,11 +152,11 @@ int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len)
 	if ((flags & WS_UNMAP) && !(t->lu->bs->caps & BS_CAP_UNMAP))
 		return dev_bad_field(t, at, 3);
 	t->lba = scsi_cdb_lba(t->cdb);
-	t->blocks = scsi_cdb_blocks(t->cdb);
-	if (t->blocks == 0 &&
+	t->own.blocks = scsi_cdb_blocks(t->cdb);
+	if (t->own.blocks == 0 &&
 	    t->lba < t->lu->blocks) /* WSNZ is 0: to the end */
-		t->blocks = t->lu->blocks - t->lba;
-	if (dev_range(t, t->lba, t->blocks))
+		t->own.blocks = t->lu->blocks - t->lba;
+	if (dev_range(t, t->lba, t->own.blocks))
 		return 1;
 	if (!no_data(t))
 		*out_len = dev_wire_block(t);
@@ -172,32 +172,34 @@ static bool all_zero(const uint8_t *p, size_t len)
  * data-out. */
 static void same_pi(struct dev_task *t)
 {
-	uint64_t first = (t->steps.at >> t->lu->block_shift) - t->lba;
+	uint64_t first = (t->own.steps.at >> t->lu->block_shift) - t->lba;
 
-	if (!t->mem.pi)
+	if (!t->own.mem.pi)
 		return; /* the backstore computes it */
-	t->req.pi = dev_chunk_pi(t);
-	for (uint64_t i = 0; i < t->count >> t->lu->block_shift; i++)
-		dev_protect_same(t, t->mem.pi, first + i, t->req.pi + i * 8);
+	t->own.req.pi = dev_chunk_pi(t);
+	for (uint64_t i = 0; i < t->own.count >> t->lu->block_shift; i++)
+		dev_protect_same(t, t->own.mem.pi, first + i,
+				 t->own.req.pi + i * 8);
 }
 
 static bool same_step(struct dev_task *t)
 {
-	if (t->steps.result) {
-		dev_io_failed(t, t->steps.result, t->steps.at);
+	if (t->own.steps.result) {
+		dev_io_failed(t, t->own.steps.result, t->own.steps.at);
 		return false;
 	}
-	t->steps.at += t->count;
-	if (t->steps.at == t->steps.end) {
-		dev_written(t, t->blocks << t->lu->block_shift);
+	t->own.steps.at += t->own.count;
+	if (t->own.steps.at == t->own.steps.end) {
+		dev_written(t, t->own.blocks << t->lu->block_shift);
 		return false;
 	}
-	t->count = (uint32_t)MIN(t->steps.end - t->steps.at,
-				 (uint64_t)dev_chunk_len(t));
-	t->mem.iov[1] = (struct iovec){ t->mem.aux, t->count };
-	t->req.data = bufv_of(&t->mem.iov[1], 1);
+	t->own.count = (uint32_t)MIN(t->own.steps.end - t->own.steps.at,
+				     (uint64_t)dev_chunk_len(t));
+	t->own.mem.iov[1] = (struct iovec){ t->own.mem.aux, t->own.count };
+	t->own.req.data = bufv_of(&t->own.mem.iov[1], 1);
 	same_pi(t);
-	dev_step_io(t, BS_WRITE, dev_fua(t->lu, false), t->steps.at, t->count);
+	dev_step_io(t, BS_WRITE, dev_fua(t->lu, false), t->own.steps.at,
+		    t->own.count);
 	return true;
 }
 
@@ -205,13 +207,13 @@ static void write_pattern(struct dev_task *t)
 {
 	size_t block = t->lu->block_size, len;
 
-	if (!dev_aux_chunk(t, t->steps.end - t->steps.at)) {
+	if (!dev_aux_chunk(t, t->own.steps.end - t->own.steps.at)) {
 		dev_no_resources(t);
 		return;
 	}
 	len = dev_chunk_len(t);
 	for (size_t at = 0; at < len; at += block)
-		memcpy((uint8_t *)t->mem.aux + at, t->mem.buf, block);
+		memcpy((uint8_t *)t->own.mem.aux + at, t->own.mem.buf, block);
 	dev_steps(t, same_step);
 }
 
@@ -221,26 +223,27 @@ static bool zero_step(struct dev_task *t)
 	unsigned shift = t->lu->block_shift;
 	uint64_t left;
 
-	if (t->steps.result) {
-		dev_io_failed(t, t->steps.result, t->req.off);
+	if (t->own.steps.result) {
+		dev_io_failed(t, t->own.steps.result, t->own.req.off);
 		return false;
 	}
-	if (t->steps.at == t->steps.end) {
-		dev_written(t, t->blocks << shift);
+	if (t->own.steps.at == t->own.steps.end) {
+		dev_written(t, t->own.blocks << shift);
 		return false;
 	}
-	left = t->steps.end - t->steps.at;
+	left = t->own.steps.end - t->own.steps.at;
 	left = (uint64_t)discard_part(t, left >> shift) << shift;
-	t->steps.at += left;
+	t->own.steps.at += left;
 	dev_step_io(t, BS_ZERO,
-		    (t->steps.wrote ? BS_MAY_UNMAP : 0) | dev_fua(t->lu, false),
-		    t->steps.at - left, left);
+		    (t->own.steps.wrote ? BS_MAY_UNMAP : 0) |
+			    dev_fua(t->lu, false),
+		    t->own.steps.at - left, left);
 	return true;
 }
 
 static void write_zeros(struct dev_task *t, bool may_unmap)
 {
-	t->steps.wrote = may_unmap;
+	t->own.steps.wrote = may_unmap;
 	dev_steps(t, zero_step);
 }
 
@@ -256,8 +259,8 @@ void dev_write_same(struct dev_task *t)
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 		return;
 	}
-	t->steps.at = t->lba << shift;
-	t->steps.end = (t->lba + t->blocks) << shift;
+	t->own.steps.at = t->lba << shift;
+	t->own.steps.end = (t->lba + t->own.blocks) << shift;
 	/* LBPRZ is 1: deallocated blocks read as zeros, so a unit must write
 	 * other data instead of deallocating the blocks (SBC-3 §5.49). Most
 	 * targets deallocate the blocks nevertheless, and the test suite of
@@ -265,7 +268,7 @@ void dev_write_same(struct dev_task *t)
 	zeros = no_data(t) || (unmap && !t->lu->cfg.strict);
 	/* written zeros have protection information, BS_ZERO leaves none */
 	if (!zeros && (unmap || !DEV_PROTECTION(t->lu)))
-		zeros = all_zero(t->mem.buf, t->lu->block_size);
+		zeros = all_zero(t->own.mem.buf, t->lu->block_size);
 	if (zeros)
 		write_zeros(t, unmap && !anchor);
 	else
@@ -304,15 +307,15 @@ static enum lba_status status_of(const struct bs_req *r)
 static void put_extent(struct dev_task *t, uint64_t blocks,
 		       enum lba_status status)
 {
-	uint8_t *d =
-		(uint8_t *)t->mem.buf + STATUS_HEADER + t->count * STATUS_DESC;
+	uint8_t *d = (uint8_t *)t->own.mem.buf + STATUS_HEADER +
+		     t->own.count * STATUS_DESC;
 
 	blocks = MIN(blocks, (uint64_t)UINT32_MAX);
-	put_be64(d, t->steps.at);
+	put_be64(d, t->own.steps.at);
 	put_be32(d + 8, (uint32_t)blocks);
 	d[12] = (uint8_t)status;
-	t->count++;
-	t->steps.at += blocks;
+	t->own.count++;
+	t->own.steps.at += blocks;
 }
 
 static bool status_step(struct dev_task *t)
@@ -321,30 +324,30 @@ static bool status_step(struct dev_task *t)
 	uint64_t blocks = t->lu->blocks;
 	uint32_t alloc = get_be32(t->cdb + 10), want;
 
-	if (t->steps.result) {
-		dev_io_failed(t, t->steps.result, t->steps.at << shift);
+	if (t->own.steps.result) {
+		dev_io_failed(t, t->own.steps.result, t->own.steps.at << shift);
 		return false;
 	}
 	/* BS_EXTENTS has ended; round up a partial block */
-	if (t->steps.wrote) {
-		uint64_t n =
-			(t->req.extent_len + t->lu->block_size - 1) >> shift;
+	if (t->own.steps.wrote) {
+		uint64_t n = (t->own.req.extent_len + t->lu->block_size - 1) >>
+			     shift;
 
-		put_extent(t, MAX(n, 1ull), status_of(&t->req));
+		put_extent(t, MAX(n, 1ull), status_of(&t->own.req));
 	}
 	want = alloc > STATUS_HEADER ? (alloc - STATUS_HEADER) / STATUS_DESC
 				     : 0;
 	want = MIN(MAX(want, 1u), STATUS_MAX_DESCS);
-	if (t->count == want || t->steps.at >= blocks) {
-		size_t len = STATUS_HEADER + t->count * STATUS_DESC;
+	if (t->own.count == want || t->own.steps.at >= blocks) {
+		size_t len = STATUS_HEADER + t->own.count * STATUS_DESC;
 
-		put_be32(t->mem.buf, (uint32_t)len - 4);
+		put_be32(t->own.mem.buf, (uint32_t)len - 4);
 		dev_return(t, len, alloc);
 		return false;
 	}
-	t->steps.wrote = true;
-	dev_step_io(t, BS_EXTENTS, 0, t->steps.at << shift,
-		    (blocks - t->steps.at) << shift);
+	t->own.steps.wrote = true;
+	dev_step_io(t, BS_EXTENTS, 0, t->own.steps.at << shift,
+		    (blocks - t->own.steps.at) << shift);
 	return true;
 }
 
@@ -359,11 +362,11 @@ void dev_lba_status(struct dev_task *t)
 	}
 	if (!dev_param_buf(t))
 		return;
-	t->steps.at = t->lba;
-	t->steps.wrote = false;
+	t->own.steps.at = t->lba;
+	t->own.steps.wrote = false;
 	if (!(t->lu->bs->caps & BS_CAP_EXTENTS)) {
 		put_extent(t, blocks - t->lba, LBA_MAPPED);
-		put_be32(t->mem.buf, STATUS_HEADER + STATUS_DESC - 4);
+		put_be32(t->own.mem.buf, STATUS_HEADER + STATUS_DESC - 4);
 		dev_return(t, STATUS_HEADER + STATUS_DESC,
 			   get_be32(t->cdb + 10));
 		return;

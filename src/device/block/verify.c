@@ -30,15 +30,15 @@ int dev_prepare_verify(struct dev_task *t, uint64_t *out_len)
 		return dev_bad_field(t, dev_flags_at(t), 2);
 	if (dev_prepare_range(t, out_len))
 		return 1;
-	if (check == CHECK_DATA && t->blocks > dev_most_blocks(t->lu))
+	if (check == CHECK_DATA && t->own.blocks > dev_most_blocks(t->lu))
 		return dev_bad_field(t,
-				     t->row->len == 32	 ? 28
-				     : t->row->len == 16 ? 10
-							 : 7,
+				     t->own.row->len == 32   ? 28
+				     : t->own.row->len == 16 ? 10
+							     : 7,
 				     -1);
 	if (check == CHECK_DATA)
-		*out_len = t->blocks * dev_wire_block(t);
-	else if (check == CHECK_ONE_BLOCK && t->blocks)
+		*out_len = t->own.blocks * dev_wire_block(t);
+	else if (check == CHECK_ONE_BLOCK && t->own.blocks)
 		*out_len = dev_wire_block(t);
 	return 0;
 }
@@ -47,9 +47,10 @@ int dev_prepare_verify(struct dev_task *t, uint64_t *out_len)
  * data-out, or len. */
 static size_t differs(const struct dev_task *t, size_t len)
 {
-	const uint8_t *a = t->mem.aux, *b = t->mem.buf;
+	const uint8_t *a = t->own.mem.aux, *b = t->own.mem.buf;
 	bool one = bytchk(t) == CHECK_ONE_BLOCK;
-	size_t base = (size_t)(t->steps.at - (t->lba << t->lu->block_shift));
+	size_t base =
+		(size_t)(t->own.steps.at - (t->lba << t->lu->block_shift));
 
 	for (size_t i = 0; i < len; i++) {
 		size_t at = one ? i % t->lu->block_size : base + i;
@@ -65,8 +66,8 @@ static size_t differs(const struct dev_task *t, size_t len)
 static size_t pi_differs(const struct dev_task *t, size_t len)
 {
 	unsigned shift = t->lu->block_shift;
-	uint64_t first = (t->steps.at >> shift) - t->lba;
-	const uint8_t *medium = dev_chunk_pi(t), *out = t->mem.pi;
+	uint64_t first = (t->own.steps.at >> shift) - t->lba;
+	const uint8_t *medium = dev_chunk_pi(t), *out = t->own.mem.pi;
 
 	for (uint64_t i = 0; out && i < len >> shift; i++) {
 		uint8_t want[8];
@@ -84,7 +85,7 @@ static size_t pi_differs(const struct dev_task *t, size_t len)
 /* SBC-3 §5.31: INFORMATION holds the offset of the first difference. */
 static void miscompare(struct dev_task *t, size_t at)
 {
-	uint64_t base = t->steps.at - (t->lba << t->lu->block_shift);
+	uint64_t base = t->own.steps.at - (t->lba << t->lu->block_shift);
 
 	dev_sense(t, &(struct scsi_sense){ .key = SENSE_MISCOMPARE,
 					   .asc = ASC_MISCOMPARE_DURING_VERIFY,
@@ -94,56 +95,59 @@ static void miscompare(struct dev_task *t, size_t at)
 
 static bool step(struct dev_task *t)
 {
-	if (t->steps.result) {
-		dev_io_failed(t, t->steps.result, t->steps.at);
+	if (t->own.steps.result) {
+		dev_io_failed(t, t->own.steps.result, t->own.steps.at);
 		return false;
 	}
-	if (t->count) { /* t->count bytes were read */
-		uint64_t first = (t->steps.at >> t->lu->block_shift) - t->lba;
-		size_t at = t->count;
+	if (t->own.count) { /* t->count bytes were read */
+		uint64_t first =
+			(t->own.steps.at >> t->lu->block_shift) - t->lba;
+		size_t at = t->own.count;
 
-		if (t->protect.type &&
-		    !dev_protect_check(t, t->mem.aux, dev_chunk_pi(t), first,
-				       t->count >> t->lu->block_shift))
+		if (t->own.protect.type &&
+		    !dev_protect_check(t, t->own.mem.aux, dev_chunk_pi(t),
+				       first,
+				       t->own.count >> t->lu->block_shift))
 			return false;
 		if (bytchk(t) != CHECK_MEDIUM)
-			at = MIN(differs(t, t->count), pi_differs(t, t->count));
+			at = MIN(differs(t, t->own.count),
+				 pi_differs(t, t->own.count));
 
-		if (at < t->count) {
+		if (at < t->own.count) {
 			miscompare(t, at);
 			return false;
 		}
-		t->steps.at += t->count;
+		t->own.steps.at += t->own.count;
 	}
-	if (t->steps.at == t->steps.end) {
+	if (t->own.steps.at == t->own.steps.end) {
 		dev_good(t);
 		return false;
 	}
-	t->count = (uint32_t)MIN(t->steps.end - t->steps.at,
-				 (uint64_t)dev_chunk_len(t));
-	t->mem.iov[1] = (struct iovec){ t->mem.aux, t->count };
-	t->req.data = bufv_of(&t->mem.iov[1], 1);
-	t->req.pi = dev_chunk_pi(t);
-	dev_step_io(t, BS_READ, 0, t->steps.at, t->count);
+	t->own.count = (uint32_t)MIN(t->own.steps.end - t->own.steps.at,
+				     (uint64_t)dev_chunk_len(t));
+	t->own.mem.iov[1] = (struct iovec){ t->own.mem.aux, t->own.count };
+	t->own.req.data = bufv_of(&t->own.mem.iov[1], 1);
+	t->own.req.pi = dev_chunk_pi(t);
+	dev_step_io(t, BS_READ, 0, t->own.steps.at, t->own.count);
 	return true;
 }
 
 void dev_verify(struct dev_task *t)
 {
 	unsigned shift = t->lu->block_shift;
-	uint64_t blocks = t->blocks;
+	uint64_t blocks = t->own.blocks;
 
 	if (bytchk(t) == CHECK_DATA)
 		blocks = MIN(blocks, (uint64_t)t->out_len >> shift);
 	else if (bytchk(t) == CHECK_ONE_BLOCK && t->out_len < t->lu->block_size)
 		blocks = 0;
-	t->steps.at = t->lba << shift;
-	t->steps.end = (t->lba + blocks) << shift;
-	if (t->steps.at == t->steps.end) {
+	t->own.steps.at = t->lba << shift;
+	t->own.steps.end = (t->lba + blocks) << shift;
+	if (t->own.steps.at == t->own.steps.end) {
 		dev_good(t);
 		return;
 	}
-	if (!dev_aux_chunk(t, t->steps.end - t->steps.at)) {
+	if (!dev_aux_chunk(t, t->own.steps.end - t->own.steps.at)) {
 		dev_no_resources(t);
 		return;
 	}

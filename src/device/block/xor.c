@@ -31,11 +31,11 @@ bool dev_has_xor_32(const struct dev_lu *lu)
 int dev_prepare_xdwriteread(struct dev_task *t, uint64_t *out_len)
 {
 	t->lba = scsi_cdb_lba(t->cdb);
-	t->blocks = scsi_cdb_blocks(t->cdb);
-	if (t->blocks > dev_most_blocks(t->lu))
-		return dev_bad_field(t, t->row->len == 10 ? 7 : 28, -1);
-	*out_len = t->blocks << t->lu->block_shift;
-	return dev_range(t, t->lba, t->blocks);
+	t->own.blocks = scsi_cdb_blocks(t->cdb);
+	if (t->own.blocks > dev_most_blocks(t->lu))
+		return dev_bad_field(t, t->own.row->len == 10 ? 7 : 28, -1);
+	*out_len = t->own.blocks << t->lu->block_shift;
+	return dev_range(t, t->lba, t->own.blocks);
 }
 
 static bool writes(const struct dev_task *t)
@@ -46,49 +46,49 @@ static bool writes(const struct dev_task *t)
 /* The place in data-out of the chunk in progress. */
 static uint8_t *chunk_out(const struct dev_task *t)
 {
-	return (uint8_t *)t->mem.buf +
-	       (t->steps.at - (t->lba << t->lu->block_shift));
+	return (uint8_t *)t->own.mem.buf +
+	       (t->own.steps.at - (t->lba << t->lu->block_shift));
 }
 
 static void chunk_io(struct dev_task *t, enum bs_op op, uint8_t *data,
 		     unsigned flags)
 {
-	t->mem.iov[1] = (struct iovec){ data, t->count };
-	t->req.data = bufv_of(&t->mem.iov[1], 1);
-	t->req.pi = NULL;
-	t->steps.wrote = op == BS_WRITE;
-	dev_step_io(t, op, flags, t->steps.at, t->count);
+	t->own.mem.iov[1] = (struct iovec){ data, t->own.count };
+	t->own.req.data = bufv_of(&t->own.mem.iov[1], 1);
+	t->own.req.pi = NULL;
+	t->own.steps.wrote = op == BS_WRITE;
+	dev_step_io(t, op, flags, t->own.steps.at, t->own.count);
 }
 
 static void read_chunk(struct dev_task *t)
 {
-	t->count = (uint32_t)MIN(t->steps.end - t->steps.at,
-				 (uint64_t)dev_chunk_len(t));
-	chunk_io(t, BS_READ, t->mem.aux, 0);
+	t->own.count = (uint32_t)MIN(t->own.steps.end - t->own.steps.at,
+				     (uint64_t)dev_chunk_len(t));
+	chunk_io(t, BS_READ, t->own.mem.aux, 0);
 }
 
 /* The chunk is written, or is not to be. */
 static void end_chunk(struct dev_task *t)
 {
-	const uint8_t *old = t->mem.aux;
+	const uint8_t *old = t->own.mem.aux;
 	uint8_t *to = chunk_out(t);
 
-	for (uint32_t i = 0; i < t->count; i++)
+	for (uint32_t i = 0; i < t->own.count; i++)
 		to[i] ^= old[i];
-	t->steps.at += t->count;
-	t->count = 0;
-	t->steps.wrote = false;
+	t->own.steps.at += t->own.count;
+	t->own.count = 0;
+	t->own.steps.wrote = false;
 }
 
 static void end_well(struct dev_task *t)
 {
-	uint64_t len = t->blocks << t->lu->block_shift;
+	uint64_t len = t->own.blocks << t->lu->block_shift;
 
 	t->total.in = len;
-	t->mem.iov[0] =
-		(struct iovec){ t->mem.buf,
+	t->own.mem.iov[0] =
+		(struct iovec){ t->own.mem.buf,
 				(size_t)MIN(len, (uint64_t)t->edtl.in) };
-	t->in = bufv_of(t->mem.iov, 1);
+	t->in = bufv_of(t->own.mem.iov, 1);
 	if (writes(t))
 		dev_written(t, len);
 	else
@@ -97,18 +97,18 @@ static void end_well(struct dev_task *t)
 
 static bool step(struct dev_task *t)
 {
-	if (t->steps.result) {
-		dev_io_failed(t, t->steps.result, t->steps.at);
+	if (t->own.steps.result) {
+		dev_io_failed(t, t->own.steps.result, t->own.steps.at);
 		return false;
 	}
-	if (t->count && !t->steps.wrote && writes(t)) {
+	if (t->own.count && !t->own.steps.wrote && writes(t)) {
 		chunk_io(t, BS_WRITE, chunk_out(t),
 			 dev_fua(t->lu, dev_flags(t) & FLAG_FUA));
 		return true;
 	}
-	if (t->count)
+	if (t->own.count)
 		end_chunk(t);
-	if (t->steps.at == t->steps.end) {
+	if (t->own.steps.at == t->own.steps.end) {
 		end_well(t);
 		return false;
 	}
@@ -120,17 +120,17 @@ void dev_xdwriteread(struct dev_task *t)
 {
 	unsigned shift = t->lu->block_shift;
 
-	dev_count(t, COUNT_READS, t->blocks);
+	dev_count(t, COUNT_READS, t->own.blocks);
 	if (writes(t))
-		dev_count(t, COUNT_WRITES, t->blocks);
-	if (t->blocks == 0) {
+		dev_count(t, COUNT_WRITES, t->own.blocks);
+	if (t->own.blocks == 0) {
 		dev_good(t);
 		return;
 	}
-	t->steps.at = t->lba << shift;
-	t->steps.end = (t->lba + t->blocks) << shift;
-	t->steps.wrote = false;
-	if (!dev_aux_chunk(t, t->steps.end - t->steps.at)) {
+	t->own.steps.at = t->lba << shift;
+	t->own.steps.end = (t->lba + t->own.blocks) << shift;
+	t->own.steps.wrote = false;
+	if (!dev_aux_chunk(t, t->own.steps.end - t->own.steps.at)) {
 		dev_no_resources(t);
 		return;
 	}

@@ -234,11 +234,11 @@ static int check_read_cd(struct dev_task *t)
 		return dev_bad_field(t, 9, 2);
 	if (t->cdb[10] & 0x07) /* the unit has no sub-channel data */
 		return dev_bad_field(t, 10, 2);
-	if (dev_range(t, t->lba, t->blocks))
+	if (dev_range(t, t->lba, t->own.blocks))
 		return 1;
-	if (t->blocks * CD_SECTOR > t->nexus->server->max_transfer)
+	if (t->own.blocks * CD_SECTOR > t->nexus->server->max_transfer)
 		return dev_bad_field(t, 6, -1);
-	if (t->blocks && type != SECTOR_ANY && type != SECTOR_MODE_1)
+	if (t->own.blocks && type != SECTOR_ANY && type != SECTOR_MODE_1)
 		return dev_check(t, SENSE_ILLEGAL_REQUEST,
 				 ASC_ILLEGAL_MODE_FOR_TRACK);
 	/* Only CDs have sync, header and parity around the user data. */
@@ -253,7 +253,7 @@ int cd_prepare_read_cd(struct dev_task *t, uint64_t *out_len)
 {
 	(void)out_len;
 	t->lba = get_be32(t->cdb + 2);
-	t->blocks = get_be24(t->cdb + 6);
+	t->own.blocks = get_be24(t->cdb + 6);
 	return check_read_cd(t);
 }
 
@@ -273,7 +273,7 @@ int cd_prepare_read_cd_msf(struct dev_task *t, uint64_t *out_len)
 	if (err || to < from)
 		return dev_bad_field(t, 6, -1);
 	t->lba = from;
-	t->blocks = to - from;
+	t->own.blocks = to - from;
 	return check_read_cd(t);
 }
 
@@ -288,10 +288,10 @@ static struct part part_of(const struct dev_task *t)
 static void return_sectors(struct dev_task *t, uint64_t len)
 {
 	t->total.in = len;
-	t->mem.iov[0] =
-		(struct iovec){ t->mem.buf,
+	t->own.mem.iov[0] =
+		(struct iovec){ t->own.mem.buf,
 				(size_t)MIN(len, (uint64_t)t->edtl.in) };
-	t->in = bufv_of(t->mem.iov, 1);
+	t->in = bufv_of(t->own.mem.iov, 1);
 	dev_good(t);
 }
 
@@ -300,11 +300,12 @@ static void return_sectors(struct dev_task *t, uint64_t len)
  * because the last sector ends where the last user data end. */
 static void wrap(struct dev_task *t, struct part part)
 {
-	uint8_t sector[CD_SECTOR] = { 0 }, *out = t->mem.buf;
-	const uint8_t *user = out + t->blocks * part.len - t->blocks * CD_BLOCK;
+	uint8_t sector[CD_SECTOR] = { 0 }, *out = t->own.mem.buf;
+	const uint8_t *user =
+		out + t->own.blocks * part.len - t->own.blocks * CD_BLOCK;
 	bool has_user = part.at + part.len > 16;
 
-	for (uint64_t i = 0; i < t->blocks; i++) {
+	for (uint64_t i = 0; i < t->own.blocks; i++) {
 		cd_sector_begin(sector, t->lba + i);
 		if (has_user) {
 			memcpy(sector + 16, user + i * CD_BLOCK, CD_BLOCK);
@@ -312,13 +313,13 @@ static void wrap(struct dev_task *t, struct part part)
 		}
 		memcpy(out + i * part.len, sector + part.at, part.len);
 	}
-	return_sectors(t, t->blocks * part.len);
+	return_sectors(t, t->own.blocks * part.len);
 }
 
 static void sectors_came(struct dev_task *t, int result)
 {
 	if (result)
-		dev_io_failed(t, result, t->req.off);
+		dev_io_failed(t, result, t->own.req.off);
 	else
 		wrap(t, part_of(t));
 }
@@ -326,8 +327,8 @@ static void sectors_came(struct dev_task *t, int result)
 void cd_read_cd(struct dev_task *t)
 {
 	struct part part = part_of(t);
-	size_t user = (size_t)t->blocks * CD_BLOCK;
-	size_t all = (size_t)t->blocks * part.len;
+	size_t user = (size_t)t->own.blocks * CD_BLOCK;
+	size_t all = (size_t)t->own.blocks * part.len;
 
 	if (all == 0) {
 		dev_good(t);
@@ -339,9 +340,9 @@ void cd_read_cd(struct dev_task *t)
 		wrap(t, part);
 		return;
 	}
-	t->mem.iov[0] =
-		(struct iovec){ (uint8_t *)t->mem.buf + all - user, user };
-	t->req.data = bufv_of(t->mem.iov, 1);
+	t->own.mem.iov[0] =
+		(struct iovec){ (uint8_t *)t->own.mem.buf + all - user, user };
+	t->own.req.data = bufv_of(t->own.mem.iov, 1);
 	dev_submit(t, BS_READ, 0, t->lba * CD_BLOCK, user, sectors_came);
 }
 

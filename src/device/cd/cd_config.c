@@ -165,7 +165,7 @@ static unsigned class_of(unsigned asked, bool news)
 
 static void put_media_event(struct dev_task *t, uint8_t *p)
 {
-	uint8_t *event = &t->begun.itl->media_event;
+	uint8_t *event = &t->own.begun.itl->media_event;
 
 	p[0] = *event;
 	*event = CD_EVENT_NONE;
@@ -178,7 +178,7 @@ static void put_media_event(struct dev_task *t, uint8_t *p)
 void cd_get_event(struct dev_task *t)
 {
 	unsigned asked = t->cdb[4] & CLASSES, class;
-	bool news = t->begun.itl->media_event != CD_EVENT_NONE;
+	bool news = t->own.begun.itl->media_event != CD_EVENT_NONE;
 	uint16_t alloc = get_be16(t->cdb + 7);
 	uint8_t *p;
 
@@ -441,7 +441,7 @@ int cd_prepare_set_streaming(struct dev_task *t, uint64_t *out_len)
 
 void cd_set_streaming(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	uint32_t start, end;
 
 	if (get_be16(t->cdb + 9) == 0) {

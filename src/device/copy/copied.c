@@ -78,16 +78,16 @@ bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 				.sa = t->cdb[1] & 0x1f,
 				.list_id = list_id,
 				.age = n->copies_begun++ };
-	t->copy = c;
+	t->own.copy = c;
 	return true;
 }
 
 /* After this, another copy may reuse the entry although t has not ended. */
 static void record_end(struct dev_task *t, enum dev_copy_state how)
 {
-	struct dev_copy *c = t->copy;
+	struct dev_copy *c = t->own.copy;
 
-	t->copy = NULL;
+	t->own.copy = NULL;
 	c->state = c->discard ? COPY_NONE : how;
 }
 
@@ -98,7 +98,7 @@ void dev_copy_succeed(struct dev_task *t)
 
 void dev_copy_fail(struct dev_task *t, const struct scsi_sense *s)
 {
-	struct dev_copy *c = t->copy;
+	struct dev_copy *c = t->own.copy;
 
 	c->sense_len =
 		(uint8_t)scsi_sense_build(s, DEV_CTL(t->lu, d_sense), c->sense);

@@ -24,7 +24,7 @@ struct dev_job *dev_job_new(struct dev_task *t)
 		dev_no_resources(t);
 		return NULL;
 	}
-	j = t->mem.aux;
+	j = t->own.mem.aux;
 	*j = (struct dev_job){ .now = 0 };
 	return j;
 }
@@ -93,7 +93,7 @@ static void put_failure(struct dev_task *t, const struct dev_job *j,
 static bool io_failed(struct dev_task *t, const struct dev_job *j)
 {
 	put_failure(t, j,
-		    t->steps.result == ERR_NO_SPACE
+		    t->own.steps.result == ERR_NO_SPACE
 			    ? ASC_SPACE_ALLOCATION_FAILED
 			    : ASC_THIRD_PARTY_DEVICE_FAILURE,
 		    !j->was_read);
@@ -106,14 +106,14 @@ static void chunk_is_done(struct dev_task *t, struct dev_job *j)
 	const unsigned worker = t->nexus->cfg.worker;
 
 	if (s->from)
-		dev_rate_charge(s->from, worker, t->count);
-	dev_rate_charge(s->to, worker, t->count);
-	dev_range_drop(&t->range);
-	j->done += t->count;
-	t->copy->bytes += t->count;
+		dev_rate_charge(s->from, worker, t->own.count);
+	dev_rate_charge(s->to, worker, t->own.count);
+	dev_range_drop(&t->own.range);
+	j->done += t->own.count;
+	t->own.copy->bytes += t->own.count;
 	j->was_read = j->dest_read = false;
-	t->count = 0;
-	t->steps.wrote = false;
+	t->own.count = 0;
+	t->own.steps.wrote = false;
 }
 
 /* Moves on to the next segment with blocks to copy; false: all segments are
@@ -123,16 +123,17 @@ static bool find_work(const struct dev_task *t, struct dev_job *j)
 	while (j->now < j->nsegments && j->done == j->segments[j->now].len) {
 		j->now++;
 		j->done = 0;
-		t->copy->segments++;
+		t->own.copy->segments++;
 	}
 	return j->now < j->nsegments;
 }
 
 static void set_data(struct dev_task *t)
 {
-	t->mem.iov[1] = (struct iovec){ (uint8_t *)t->mem.aux + COPY_DATA_AT,
-					t->count };
-	t->req.data = bufv_of(&t->mem.iov[1], 1);
+	t->own.mem.iov[1] =
+		(struct iovec){ (uint8_t *)t->own.mem.aux + COPY_DATA_AT,
+				t->own.count };
+	t->own.req.data = bufv_of(&t->own.mem.iov[1], 1);
 }
 
 /* Reads the next chunk; a segment of zeros has none to read. A fence at the
@@ -149,23 +150,24 @@ static void read_chunk(struct dev_task *t, struct dev_job *j,
 				n >> shift);
 		return;
 	}
-	t->count = n;
+	t->own.count = n;
 	set_data(t);
-	dev_step_io_on(t, s->from, BS_READ, 0, s->from_off + j->done, t->count);
+	dev_step_io_on(t, s->from, BS_READ, 0, s->from_off + j->done,
+		       t->own.count);
 }
 
 static void take_place(struct dev_task *t, struct dev_job *j,
 		       const struct dev_segment *s)
 {
 	if (j->holds_source)
-		dev_range_drop(&t->range);
+		dev_range_drop(&t->own.range);
 	j->holds_source = false;
 	if (!s->from)
-		t->count =
+		t->own.count =
 			(uint32_t)MIN(s->len - j->done, (uint64_t)ZERO_CHUNK);
 	j->was_read = true;
 	dev_step_range(t, s->to, (s->to_off + j->done) >> s->to->block_shift,
-		       t->count >> s->to->block_shift, false);
+		       t->own.count >> s->to->block_shift, false);
 }
 
 static uint32_t erasures(const struct dev_lu *lu)
@@ -178,15 +180,15 @@ static void write_chunk(struct dev_task *t, const struct dev_job *j,
 {
 	unsigned fua = dev_fua(s->to, false);
 
-	t->steps.wrote = true;
+	t->own.steps.wrote = true;
 	if (s->from)
 		set_data(t);
 	if (s->from)
 		dev_step_io_on(t, s->to, BS_WRITE, fua, s->to_off + j->done,
-			       t->count);
+			       t->own.count);
 	else
 		dev_step_io_on(t, s->to, BS_ZERO, fua | BS_MAY_UNMAP,
-			       s->to_off + j->done, t->count);
+			       s->to_off + j->done, t->own.count);
 }
 
 /*
@@ -205,7 +207,7 @@ static bool is_still_permitted(struct dev_task *t, const struct dev_job *j,
 	    (s->from &&
 	     !dev_access_is_active(dev_access_at(t->nexus, s->from))))
 		asc = ASC_COPY_TARGET_NOT_REACHABLE;
-	if (!asc && t->count == 0) { /* the source is read next */
+	if (!asc && t->own.count == 0) { /* the source is read next */
 		asc = dev_copy_from_refusal(t->nexus, s->from);
 		is_source = asc != 0;
 	}
@@ -220,18 +222,18 @@ static bool is_still_permitted(struct dev_task *t, const struct dev_job *j,
  * fence at the destination (j->was_read), write it (t->steps.wrote). */
 static bool step(struct dev_task *t)
 {
-	struct dev_job *j = t->mem.aux;
+	struct dev_job *j = t->own.mem.aux;
 	const struct dev_segment *s;
 
-	if (t->steps.result)
+	if (t->own.steps.result)
 		return io_failed(t, j);
-	if (t->steps.wrote) /* a chunk was written */
+	if (t->own.steps.wrote) /* a chunk was written */
 		chunk_is_done(t, j);
-	if (t->count == 0 && j->token && dev_token_is_bad(j->token)) {
+	if (t->own.count == 0 && j->token && dev_token_is_bad(j->token)) {
 		put_failure(t, j, ASC_TOKEN_REVOKED, true);
 		return false;
 	}
-	if (t->count == 0 && !find_work(t, j)) {
+	if (t->own.count == 0 && !find_work(t, j)) {
 		if (j->use_up)
 			dev_token_use_up(j->token);
 		dev_copy_succeed(t);
@@ -248,7 +250,7 @@ static bool step(struct dev_task *t)
 		return false;
 	if (s->by_bytes)
 		dev_copy_bytes(t, j, s);
-	else if (t->count == 0 && s->from)
+	else if (t->own.count == 0 && s->from)
 		read_chunk(t, j, s);
 	else if (!j->was_read)
 		take_place(t, j, s);
@@ -259,11 +261,11 @@ static bool step(struct dev_task *t)
 
 void dev_job_run(struct dev_task *t)
 {
-	struct dev_job *j = t->mem.aux;
+	struct dev_job *j = t->own.mem.aux;
 
 	for (uint32_t i = 0; i < j->nsegments; i++)
 		j->segments[i].erasures = erasures(j->segments[i].to);
-	t->steps.wrote = false;
-	t->count = 0;
+	t->own.steps.wrote = false;
+	t->own.count = 0;
 	dev_steps(t, step);
 }

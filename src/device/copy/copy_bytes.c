@@ -36,7 +36,7 @@ static struct cover cover_of(const struct dev_lu *lu, uint64_t off, uint32_t n)
 
 static uint8_t *source_buf(const struct dev_task *t)
 {
-	return (uint8_t *)t->mem.aux + COPY_DATA_AT;
+	return (uint8_t *)t->own.mem.aux + COPY_DATA_AT;
 }
 
 static uint8_t *dest_buf(const struct dev_task *t)
@@ -47,8 +47,8 @@ static uint8_t *dest_buf(const struct dev_task *t)
 static void do_io(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
 		  unsigned flags, uint8_t *buf, const struct cover *c)
 {
-	t->mem.iov[1] = (struct iovec){ buf, c->len };
-	t->req.data = bufv_of(&t->mem.iov[1], 1);
+	t->own.mem.iov[1] = (struct iovec){ buf, c->len };
+	t->own.req.data = bufv_of(&t->own.mem.iov[1], 1);
 	dev_step_io_on(t, lu, op, flags, c->off, c->len);
 }
 
@@ -64,18 +64,18 @@ static void read_source(struct dev_task *t, struct dev_job *j,
 		dev_step_source(t, s->from, c.off >> shift, c.len >> shift);
 		return;
 	}
-	t->count = n;
+	t->own.count = n;
 	do_io(t, s->from, BS_READ, 0, source_buf(t), &c);
 }
 
 static void take_place(struct dev_task *t, struct dev_job *j,
 		       const struct dev_segment *s)
 {
-	struct cover c = cover_of(s->to, s->to_off + j->done, t->count);
+	struct cover c = cover_of(s->to, s->to_off + j->done, t->own.count);
 	unsigned shift = s->to->block_shift;
 
 	if (j->holds_source)
-		dev_range_drop(&t->range);
+		dev_range_drop(&t->own.range);
 	j->holds_source = false;
 	j->was_read = true;
 	dev_step_range(t, s->to, c.off >> shift, c.len >> shift, true);
@@ -84,23 +84,24 @@ static void take_place(struct dev_task *t, struct dev_job *j,
 static void write_dest(struct dev_task *t, const struct dev_job *j,
 		       const struct dev_segment *s, const struct cover *c)
 {
-	struct cover from = cover_of(s->from, s->from_off + j->done, t->count);
+	struct cover from =
+		cover_of(s->from, s->from_off + j->done, t->own.count);
 
-	memcpy(dest_buf(t) + c->skip, source_buf(t) + from.skip, t->count);
-	t->steps.wrote = true;
+	memcpy(dest_buf(t) + c->skip, source_buf(t) + from.skip, t->own.count);
+	t->own.steps.wrote = true;
 	do_io(t, s->to, BS_WRITE, dev_fua(s->to, false), dest_buf(t), c);
 }
 
 void dev_copy_bytes(struct dev_task *t, struct dev_job *j,
 		    const struct dev_segment *s)
 {
-	struct cover c = cover_of(s->to, s->to_off + j->done, t->count);
+	struct cover c = cover_of(s->to, s->to_off + j->done, t->own.count);
 
-	if (t->count == 0) {
+	if (t->own.count == 0) {
 		read_source(t, j, s);
 	} else if (!j->was_read) {
 		take_place(t, j, s);
-	} else if (c.len != t->count && !j->dest_read) {
+	} else if (c.len != t->own.count && !j->dest_read) {
 		j->dest_read = true;
 		do_io(t, s->to, BS_READ, 0, dest_buf(t), &c);
 	} else {

@@ -31,7 +31,7 @@ int dev_prepare_extended_copy(struct dev_task *t, uint64_t *out_len)
  * 1, 12). */
 static bool check_header(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	unsigned usage = p[1] >> 3 & 3;
 
 	if (p[1] & 0xc0 || usage == 1)
@@ -48,7 +48,7 @@ static bool check_header(struct dev_task *t)
 /* Checks that both descriptor lists are complete and not too long. */
 static bool check_lengths(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	uint32_t targets, segments;
 
 	if (t->out_len < HEADER)
@@ -74,7 +74,7 @@ bad:
 
 static bool check_targets(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	uint32_t end = HEADER + get_be16(p + 2);
 
 	for (uint32_t at = HEADER; at < end; at += COPY_TARGET_LEN) {
@@ -101,7 +101,7 @@ static uint32_t segment_len(uint8_t type)
  * or -1: t was ended. */
 static int count_segments(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	uint32_t at = HEADER + get_be16(p + 2), end = at + get_be32(p + 8);
 	unsigned n = 0;
 
@@ -132,7 +132,7 @@ static int count_segments(struct dev_task *t)
 static uint16_t target_at(const struct dev_task *t, unsigned i)
 {
 	unsigned n =
-		get_be16((const uint8_t *)t->mem.buf + 2) / COPY_TARGET_LEN;
+		get_be16((const uint8_t *)t->own.mem.buf + 2) / COPY_TARGET_LEN;
 
 	return i < n ? (uint16_t)(HEADER + i * COPY_TARGET_LEN) : 0;
 }
@@ -141,7 +141,7 @@ static uint16_t target_at(const struct dev_task *t, unsigned i)
  * of this nexus, or NULL. */
 static struct dev_lu *resolve(const struct dev_task *t, uint16_t at)
 {
-	const uint8_t *d = (const uint8_t *)t->mem.buf + at;
+	const uint8_t *d = (const uint8_t *)t->own.mem.buf + at;
 
 	/* LU ID TYPE and NUL in byte 1 are ignored (SPC-4 §6.4.5.2) */
 	if (!at || d[5] & 0x30) /* ASSOCIATION must be 00b, a logical unit */
@@ -179,7 +179,7 @@ struct fault {
 static bool resolve_units(const struct dev_task *t, const struct dev_job *j,
 			  uint32_t at, struct dev_segment *s, struct fault *f)
 {
-	const uint8_t *d = (const uint8_t *)t->mem.buf + at;
+	const uint8_t *d = (const uint8_t *)t->own.mem.buf + at;
 
 	s->from_at = target_at(t, get_be16(d + 4));
 	s->to_at = target_at(t, get_be16(d + 6));
@@ -199,7 +199,7 @@ static bool resolve_units(const struct dev_task *t, const struct dev_job *j,
 static bool resolve_ranges(const struct dev_task *t, uint32_t at,
 			   struct dev_segment *s, struct fault *f)
 {
-	const uint8_t *d = (const uint8_t *)t->mem.buf + at;
+	const uint8_t *d = (const uint8_t *)t->own.mem.buf + at;
 	uint64_t from = get_be64(d + 12), to = get_be64(d + 20), n;
 
 	n = (uint64_t)get_be16(d + 10)
@@ -233,7 +233,7 @@ static bool place_bytes(const struct dev_lu *lu, uint64_t lba, uint32_t skip,
 static bool resolve_bytes(const struct dev_task *t, uint32_t at,
 			  struct dev_segment *s, struct fault *f)
 {
-	const uint8_t *d = (const uint8_t *)t->mem.buf + at;
+	const uint8_t *d = (const uint8_t *)t->own.mem.buf + at;
 	uint32_t from_skip = get_be16(d + 28), to_skip = get_be16(d + 30);
 
 	s->by_bytes = true;
@@ -258,7 +258,8 @@ static bool resolve_bytes(const struct dev_task *t, uint32_t at,
 static bool resolve_segment(const struct dev_task *t, const struct dev_job *j,
 			    uint32_t at, struct dev_segment *s, struct fault *f)
 {
-	bool by_bytes = *((const uint8_t *)t->mem.buf + at) == SEGMENT_BYTES;
+	bool by_bytes =
+		*((const uint8_t *)t->own.mem.buf + at) == SEGMENT_BYTES;
 
 	*f = (struct fault){ 0 };
 	if (!resolve_units(t, j, at, s, f) ||
@@ -275,7 +276,7 @@ static bool resolve_segment(const struct dev_task *t, const struct dev_job *j,
 
 static bool resolve_all(struct dev_task *t, struct dev_job *j)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	uint32_t at = HEADER + get_be16(p + 2);
 	struct fault f;
 
@@ -298,7 +299,7 @@ static bool resolve_all(struct dev_task *t, struct dev_job *j)
 
 void dev_extended_copy(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	unsigned usage;
 	struct dev_job *j;
 	int n;

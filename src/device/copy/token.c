@@ -185,7 +185,7 @@ int dev_prepare_token(struct dev_task *t, uint64_t *out_len)
 /* Checks that the parameter list is complete and its lengths are valid. */
 static bool check_lengths(struct dev_task *t, uint32_t header, unsigned len_at)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	uint32_t descs;
 
 	if (t->out_len < header)
@@ -218,7 +218,7 @@ static bool overlaps_one_of(const struct dev_token_range *r, unsigned n,
 static unsigned take_ranges(struct dev_task *t, uint32_t at, unsigned n,
 			    struct dev_token_range *r, uint64_t *total)
 {
-	const uint8_t *p = (const uint8_t *)t->mem.buf + at;
+	const uint8_t *p = (const uint8_t *)t->own.mem.buf + at;
 
 	*total = 0;
 	for (unsigned i = 0; i < n; i++, p += DESC_LEN) {
@@ -291,7 +291,7 @@ static void listed(struct dev_round *r)
 	__atomic_store_n(&k->listed, true, __ATOMIC_SEQ_CST);
 	if (dev_lu_is_leaving(k->lu))
 		retire(k, t->nexus->cfg.worker);
-	t->copy->bytes = k->total;
+	t->own.copy->bytes = k->total;
 	dev_copy_succeed(t);
 	dev_good(t);
 }
@@ -299,10 +299,10 @@ static void listed(struct dev_round *r)
 /* The fence excludes writes to the blocks now. */
 static void fenced(struct dev_range *r)
 {
-	struct dev_task *t = container_of(r, struct dev_task, range);
-	struct dev_token *k = t->copy->token;
+	struct dev_task *t = container_of(r, struct dev_task, own.range);
+	struct dev_token *k = t->own.copy->token;
 
-	if (t->abort.due) {
+	if (t->own.abort.due) {
 		dev_token_put(k); /* k is in no lane */
 		dev_good(t);
 		return;
@@ -337,11 +337,11 @@ static void begin_populate(struct dev_task *t, struct dev_token *k)
 		return;
 	}
 	get(k);
-	t->copy->token = k;
+	t->own.copy->token = k;
 	write_token(k);
 	span(k, &lba, &blocks);
-	if (dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, lba, blocks,
-			   DEV_HOLD_ALONE, fenced)) {
+	if (dev_range_take(&t->own.range, t->lu, t->nexus->cfg.worker, lba,
+			   blocks, DEV_HOLD_ALONE, fenced)) {
 		dev_token_put(k); /* k is in no lane */
 		dev_copy_fail(t, &(struct scsi_sense){
 					 .key = SENSE_ABORTED_COMMAND,
@@ -351,7 +351,7 @@ static void begin_populate(struct dev_task *t, struct dev_token *k)
 
 void dev_populate_token(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	uint32_t idle, type;
 	struct dev_token *k;
 
@@ -516,7 +516,7 @@ static bool is_ragged(const struct dev_job *j)
 
 static bool resolve(struct dev_task *t, struct dev_token **k)
 {
-	const uint8_t *p = (const uint8_t *)t->mem.buf + 16;
+	const uint8_t *p = (const uint8_t *)t->own.mem.buf + 16;
 	uint16_t asc;
 
 	*k = NULL;
@@ -536,7 +536,7 @@ static void write_from(struct dev_task *t, struct dev_token *k,
 		       const struct dev_token_range *dst, unsigned n,
 		       uint64_t wanted)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	struct dev_job *j = dev_job_new(t);
 	uint16_t refusal;
 	uint64_t sum;
@@ -561,17 +561,17 @@ static void write_from(struct dev_task *t, struct dev_token *k,
 		__atomic_store_n(&k->used_ms, dev_wall_ms(t->lu),
 				 __ATOMIC_RELAXED);
 		get(k);
-		t->copy->token = k;
+		t->own.copy->token = k;
 		j->token = k;
 		j->use_up = p[2] & DELETE_TOKEN;
 	}
-	t->copy->partial = sum < wanted;
+	t->own.copy->partial = sum < wanted;
 	dev_job_run(t);
 }
 
 void dev_write_using_token(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	struct dev_token_range dst[TOKEN_RANGES];
 	struct dev_token *k;
 	uint64_t wanted;

@@ -28,7 +28,7 @@
 
 static uint8_t aca_of(const struct dev_task *t)
 {
-	return t->lu ? t->begun.itl->aca : 0;
+	return t->lu ? t->own.begun.itl->aca : 0;
 }
 
 static void set_aca(struct dev_itl *i, unsigned aca)
@@ -158,7 +158,7 @@ static bool change_own(struct dev_task *t, enum dev_aca_change change)
 	if ((aca & ACA_FAULTED) ||
 	    (change == ACA_ESTABLISH && !dev_lu_own_task_sets(t->lu)))
 		return false;
-	set_aca(t->begun.itl,
+	set_aca(t->own.begun.itl,
 		change == ACA_ESTABLISH ? aca | ACA_OWN : aca & ~ACA_OWN);
 	return true;
 }
@@ -207,7 +207,7 @@ static void leave_and_complete(struct dev_task *t)
 static void lose_aca(struct dev_task *t)
 {
 	t->order.past_aca = false; /* t passed an earlier ACA, not this one */
-	if (!t->abort.due) {
+	if (!t->own.abort.due) {
 		if (dev_set_holds(t))
 			return;
 		t->status = SCSI_ACA_ACTIVE;
@@ -285,9 +285,9 @@ static bool has_consequences(struct dev_task *t)
 
 void dev_set_ended(struct dev_task *t)
 {
-	if (t->nexus->naca && !t->abort.due && dev_set_holds(t))
+	if (t->nexus->naca && !t->own.abort.due && dev_set_holds(t))
 		return;
-	if (t->status == SCSI_CHECK_CONDITION && !t->abort.due &&
+	if (t->status == SCSI_CHECK_CONDITION && !t->own.abort.due &&
 	    has_consequences(t))
 		return;
 	leave_and_complete(t);

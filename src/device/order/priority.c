@@ -39,7 +39,7 @@ unsigned dev_priority(const struct dev_task *t)
 	unsigned p = t->priority;
 
 	if (!p)
-		p = t->begun.itl->priority;
+		p = t->own.begun.itl->priority;
 	if (!p)
 		p = DEV_CTL(t->lu, initial_priority);
 	return p ? p : NOT_GIVEN;
@@ -117,7 +117,7 @@ void dev_report_priority(struct dev_task *t)
 	}
 	if (!dev_buf(t, most))
 		return;
-	p = t->mem.buf;
+	p = t->own.mem.buf;
 	memset(p, 0, most);
 	if (t->cdb[2] == ALL_SET)
 		list_for_each(it, &lane->priorities) {
@@ -128,7 +128,7 @@ void dev_report_priority(struct dev_task *t)
 					     a->name);
 		}
 	else
-		at += put_descriptor(p + at, t->begun.itl->priority,
+		at += put_descriptor(p + at, t->own.begun.itl->priority,
 				     n->cfg.relative_target_port,
 				     n->cfg.initiator_port);
 	put_be32(p, (uint32_t)(at - 4));
@@ -257,7 +257,7 @@ static struct setting *setting_new(struct dev_task *t)
 static bool take_nexus(struct dev_task *t, struct setting *s)
 {
 	const struct dev_nexus *n = t->nexus;
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	size_t used;
 
 	scsi_port_device(n->cfg.initiator_port, s->by);
@@ -282,7 +282,7 @@ static bool take_nexus(struct dev_task *t, struct setting *s)
  * SET requires (table 325). */
 static bool is_cut(const struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 
 	if (t->cdb[2] == EVERY_NEXUS)
 		return false;

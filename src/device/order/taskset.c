@@ -56,7 +56,7 @@ static bool has_to_wait(const struct dev_task *t)
 
 	if (t->nexus->naca && dev_aca_blocks(t))
 		return true;
-	if (is_head(t) || t->order.past_aca || t->state == DEV_TASK_HELD)
+	if (is_head(t) || t->order.past_aca || t->own.state == DEV_TASK_HELD)
 		return false;
 	list_for_each(it, &t->nexus->tasks) {
 		const struct dev_task *other =
@@ -79,7 +79,8 @@ static void make_waiter(struct dev_task *t, enum dev_task_state next)
 
 static bool is_waiter(const struct dev_task *t)
 {
-	return t->state == DEV_TASK_DORMANT || t->state == DEV_TASK_HELD;
+	return t->own.state == DEV_TASK_DORMANT ||
+	       t->own.state == DEV_TASK_HELD;
 }
 
 bool dev_set_sleep(struct dev_task *t)
@@ -140,14 +141,14 @@ static struct dev_task *next_awake(const struct dev_nexus *n)
 
 static void resume(struct dev_task *t)
 {
-	bool has_run = t->state == DEV_TASK_HELD;
+	bool has_run = t->own.state == DEV_TASK_HELD;
 
 	t->nexus->ndormant--;
 	dev_task_go(t, DEV_TASK_RUNNING);
 	if (has_run)
 		dev_finish(t);
 	else
-		t->flow->enabled(t);
+		t->own.flow->enabled(t);
 }
 
 /* A task that runs may end, and the nexus may be closed: is_waking keeps the nexus

@@ -29,7 +29,7 @@ static inline void dev_set_enter(struct dev_task *t)
 		return;
 	list_push_back(&t->nexus->tasks, &t->order.in_set);
 	if (dev_set_is_special(t))
-		t->begun.itl->special++;
+		t->own.begun.itl->special++;
 }
 
 void dev_set_left(struct dev_task *t);
@@ -39,7 +39,7 @@ static inline void dev_set_leave(struct dev_task *t)
 		return;
 	list_del(&t->order.in_set);
 	if (dev_set_is_special(t))
-		t->begun.itl->special--;
+		t->own.begun.itl->special--;
 	if (t->nexus->ndormant)
 		dev_set_left(t);
 }
@@ -49,7 +49,7 @@ static inline void dev_set_leave(struct dev_task *t)
 bool dev_set_sleep(struct dev_task *t);
 static inline bool dev_set_waits(struct dev_task *t)
 {
-	return t->lu && (t->begun.itl->special || t->nexus->naca) &&
+	return t->lu && (t->own.begun.itl->special || t->nexus->naca) &&
 	       dev_set_sleep(t);
 }
 

@@ -87,8 +87,8 @@ static const struct dev_command *row_of(const struct dev_task *t)
 
 int dev_pass_find_row(struct dev_task *t)
 {
-	t->row = row_of(t);
-	t->passing.used = true;
+	t->own.row = row_of(t);
+	t->own.passing.used = true;
 	if (pass_owner(t->lu->pass.device, t->cdb[0], t->cdb[1] & 0x1f) ==
 	    PASS_REFUSES)
 		return dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
@@ -124,12 +124,12 @@ static struct pass_data expected(const struct dev_task *t)
 int dev_pass_prepare(struct dev_task *t, uint64_t *out_len)
 {
 	const struct pass *p = t->lu->pass.device;
-	struct pass_req *r = &t->pass;
+	struct pass_req *r = &t->own.pass;
 	struct pass_data d;
 
 	/* In the ranges of range.c the whole unit is one block. */
 	t->lba = 0;
-	t->blocks = t->row->flags & CMD_ANY_LUN ? 0 : 1;
+	t->own.blocks = t->own.row->flags & CMD_ANY_LUN ? 0 : 1;
 	if (!pass_cdb_data(p, t->cdb, &d))
 		d = expected(t);
 	else if (d.dir == PASS_IN && !d.unit) /* an allocation length */
@@ -143,8 +143,8 @@ int dev_pass_prepare(struct dev_task *t, uint64_t *out_len)
 	r->len = (uint32_t)d.len;
 	r->buf = NULL;
 	r->timeout = pass_timeout(p, t->cdb);
-	t->count = d.whole ? d.unit : 0;
-	t->passing.of_blocks = d.unit;
+	t->own.count = d.whole ? d.unit : 0;
+	t->own.passing.of_blocks = d.unit;
 	if (r->dir == PASS_OUT)
 		*out_len = d.len;
 	return 0;
@@ -198,7 +198,7 @@ static void host_ended(struct dev_task *t, enum pass_end end)
  * initiator must not get memory that the device did not write. */
 static uint32_t moved(const struct dev_task *t, const struct scsi_sense *s)
 {
-	const struct pass_req *r = &t->pass;
+	const struct pass_req *r = &t->own.pass;
 
 	if (r->dir != PASS_IN)
 		return 0;
@@ -212,15 +212,15 @@ static uint32_t moved(const struct dev_task *t, const struct scsi_sense *s)
 
 static void take_data(struct dev_task *t, uint32_t len)
 {
-	const struct pass_req *r = &t->pass;
+	const struct pass_req *r = &t->own.pass;
 
 	if (r->dir == PASS_OUT)
 		t->total.out -= MIN((uint64_t)r->resid, t->total.out);
 	if (r->dir != PASS_IN)
 		return;
 	t->total.in = len;
-	t->mem.iov[0] = (struct iovec){ r->buf, MIN(len, t->edtl.in) };
-	t->in = bufv_of(t->mem.iov, 1);
+	t->own.mem.iov[0] = (struct iovec){ r->buf, MIN(len, t->edtl.in) };
+	t->in = bufv_of(t->own.mem.iov, 1);
 }
 
 /* learn_block_size takes the block size from the answer to READ CAPACITY of any
@@ -228,7 +228,7 @@ static void take_data(struct dev_task *t, uint32_t len)
 static void learn_block_size(struct pass *p, const struct dev_task *t,
 			     uint32_t len)
 {
-	const uint8_t *data = t->pass.buf;
+	const uint8_t *data = t->own.pass.buf;
 	uint32_t size;
 
 	if (t->cdb[0] == SCSI_READ_CAPACITY_10 && len >= 8)
@@ -266,7 +266,7 @@ static void end_and_notify(struct dev_task *t, const struct scsi_sense *s)
 
 void pass_ended(struct dev_task *t, int err)
 {
-	const struct pass_req *r = &t->pass;
+	const struct pass_req *r = &t->own.pass;
 	struct scsi_sense s = { .key = SENSE_NO_SENSE };
 	uint32_t len;
 
@@ -289,15 +289,15 @@ void pass_ended(struct dev_task *t, int err)
 
 static void came_back(struct pass_req *r)
 {
-	struct dev_task *t = container_of(r, struct dev_task, pass);
+	struct dev_task *t = container_of(r, struct dev_task, own.pass);
 
-	t->passing.sent = false;
-	if (t->abort.due)
+	t->own.passing.sent = false;
+	if (t->own.abort.due)
 		end_now(t);
 	else if (r->end != PASS_ENDED)
 		host_ended(t, r->end);
 	else
-		t->io.then(t, 0);
+		t->own.io.then(t, 0);
 }
 
 /* ---- send ---- */
@@ -305,10 +305,10 @@ static void came_back(struct pass_req *r)
 void pass_send(struct dev_task *t, void (*then)(struct dev_task *t, int err))
 {
 	struct pass *p = t->lu->pass.device;
-	struct pass_req *r = &t->pass;
+	struct pass_req *r = &t->own.pass;
 
-	t->io.then = then;
-	t->passing.sent = true;
+	t->own.io.then = then;
+	t->own.passing.sent = true;
 	r->sense = t->sense.data;
 	r->sense_max = (uint8_t)MIN(sizeof(t->sense.data), 252u);
 	r->done = came_back;
@@ -320,7 +320,7 @@ void pass_send(struct dev_task *t, void (*then)(struct dev_task *t, int err))
  * ended t with GOOD. */
 static bool fits(struct dev_task *t)
 {
-	struct pass_req *r = &t->pass;
+	struct pass_req *r = &t->own.pass;
 
 	if (t->out_len == r->len)
 		return true;
@@ -328,14 +328,14 @@ static bool fits(struct dev_task *t)
 		dev_good(t);
 		return false;
 	}
-	pass_cdb_cut(r->cdb, t->out_len / t->count);
+	pass_cdb_cut(r->cdb, t->out_len / t->own.count);
 	r->len = t->out_len;
 	return true;
 }
 
 void dev_pass_run(struct dev_task *t)
 {
-	struct pass_req *r = &t->pass;
+	struct pass_req *r = &t->own.pass;
 
 	if (pass_report(t) || (r->dir == PASS_OUT && !fits(t)))
 		return;
@@ -343,10 +343,10 @@ void dev_pass_run(struct dev_task *t)
 		if (!dev_buf(t, r->len))
 			return;
 		/* The device may send less than an allocation length. */
-		if (!t->passing.of_blocks)
-			memset(t->mem.buf, 0, r->len);
+		if (!t->own.passing.of_blocks)
+			memset(t->own.mem.buf, 0, r->len);
 	}
-	r->buf = r->dir == PASS_NONE ? NULL : t->mem.buf;
+	r->buf = r->dir == PASS_NONE ? NULL : t->own.mem.buf;
 	pass_send(t, pass_ended);
 }
 
@@ -354,11 +354,11 @@ bool dev_pass_withdraw(struct dev_task *t)
 {
 	struct pass *p = t->lu ? t->lu->pass.device : NULL;
 
-	if (!p || !t->passing.used || !t->passing.sent ||
-	    !p->ops->withdraw(p, &t->pass))
+	if (!p || !t->own.passing.used || !t->own.passing.sent ||
+	    !p->ops->withdraw(p, &t->own.pass))
 		return false;
-	t->passing.sent = false;
-	dev_range_drop(&t->range);
+	t->own.passing.sent = false;
+	dev_range_drop(&t->own.range);
 	return true;
 }
 

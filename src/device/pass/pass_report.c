@@ -17,7 +17,7 @@
  * has ended the task BUSY. */
 static bool ask(struct dev_task *t, uint32_t len)
 {
-	struct pass_req *r = &t->pass;
+	struct pass_req *r = &t->own.pass;
 
 	r->buf = dev_param_buf(t);
 	r->dir = PASS_IN;
@@ -29,11 +29,11 @@ static bool ask(struct dev_task *t, uint32_t len)
  * t with the status of the SCSI device. */
 static size_t answered(struct dev_task *t)
 {
-	const struct pass_req *r = &t->pass;
+	const struct pass_req *r = &t->own.pass;
 
 	if (r->status == SCSI_GOOD && r->len - r->resid >= 4)
 		return r->len - r->resid;
-	t->pass.resid = r->len;
+	t->own.pass.resid = r->len;
 	pass_ended(t, 0);
 	return 0;
 }
@@ -42,8 +42,8 @@ static size_t answered(struct dev_task *t)
 
 static void inquiry_came(struct dev_task *t, int err)
 {
-	const struct pass_req *r = &t->pass;
-	uint8_t *p = t->mem.buf;
+	const struct pass_req *r = &t->own.pass;
+	uint8_t *p = t->own.mem.buf;
 
 	if (r->status == SCSI_GOOD && r->len - r->resid > 5) {
 		p[3] |= 0x20;		/* NORMACA */
@@ -60,7 +60,7 @@ static void inquiry_came(struct dev_task *t, int err)
 static void pages_came(struct dev_task *t, int err)
 {
 	size_t have = answered(t), n, at = 4;
-	uint8_t *p = t->mem.buf;
+	uint8_t *p = t->own.mem.buf;
 
 	(void)err;
 	if (!have)
@@ -78,7 +78,7 @@ static void pages_came(struct dev_task *t, int err)
 static void names_came(struct dev_task *t, int err)
 {
 	size_t have = answered(t), end;
-	uint8_t *p = t->mem.buf, *to = p + HALF;
+	uint8_t *p = t->own.mem.buf, *to = p + HALF;
 
 	(void)err;
 	if (!have)
@@ -115,7 +115,7 @@ static void limits_came(struct dev_task *t, int err)
 	const struct pass *pass = t->lu->pass.device;
 	uint32_t block = __atomic_load_n(&pass->block_size, __ATOMIC_RELAXED);
 	size_t have = answered(t);
-	uint8_t *p = t->mem.buf;
+	uint8_t *p = t->own.mem.buf;
 
 	(void)err;
 	if (!have)
@@ -137,7 +137,7 @@ static void ask_page(struct dev_task *t,
 
 	if (!ask(t, len))
 		return;
-	put_be16(t->pass.cdb + 3, (uint16_t)len);
+	put_be16(t->own.pass.cdb + 3, (uint16_t)len);
 	pass_send(t, then);
 }
 
@@ -166,7 +166,7 @@ static bool report_page(struct dev_task *t)
 
 static bool report_inquiry(struct dev_task *t)
 {
-	struct pass_req *r = &t->pass;
+	struct pass_req *r = &t->own.pass;
 
 	if (t->cdb[1] & 0x01)
 		return report_page(t);
@@ -174,8 +174,8 @@ static bool report_inquiry(struct dev_task *t)
 		return false;
 	if (!dev_buf(t, r->len))
 		return true;
-	memset(t->mem.buf, 0, r->len);
-	r->buf = t->mem.buf;
+	memset(t->own.mem.buf, 0, r->len);
+	r->buf = t->own.mem.buf;
 	pass_send(t, inquiry_came);
 	return true;
 }
@@ -188,7 +188,7 @@ static void opcodes_came(struct dev_task *t, int err)
 {
 	size_t have = answered(t), end, to = 4;
 	bool timeouts = t->cdb[2] & 0x80;
-	uint8_t *p = t->mem.buf;
+	uint8_t *p = t->own.mem.buf;
 
 	(void)err;
 	if (!have)
@@ -223,7 +223,7 @@ static bool report_opcodes(struct dev_task *t)
 	}
 	if (!ask(t, DEV_PARAM_MAX - DEV_OUR_OPCODES_MAX))
 		return true;
-	put_be32(t->pass.cdb + 6, t->pass.len);
+	put_be32(t->own.pass.cdb + 6, t->own.pass.len);
 	pass_send(t, opcodes_came);
 	return true;
 }
@@ -236,7 +236,7 @@ bool pass_report(struct dev_task *t)
 	case SCSI_INQUIRY:
 		return report_inquiry(t);
 	case SCSI_REQUEST_SENSE: /* A pending unit attention has priority. */
-		if (!t->begun.itl->attention)
+		if (!t->own.begun.itl->attention)
 			return false;
 		dev_request_sense(t);
 		return true;

@@ -177,7 +177,7 @@ static void set_info(struct keep_op *op, struct dev_record *r)
 	r->info[i->kind].len = (uint16_t)t->out_len;
 	memset(r->info[i->kind].bytes, 0, KEEP_INFO_MAX);
 	if (t->out_len)
-		memcpy(r->info[i->kind].bytes, t->mem.buf, t->out_len);
+		memcpy(r->info[i->kind].bytes, t->own.mem.buf, t->out_len);
 }
 
 static void info_set(struct keep_op *op)
@@ -203,7 +203,7 @@ void dev_set_identifying(struct dev_task *t)
 		return;
 	}
 	if (t->out_len && kind_of(t) == KEEP_TEXT &&
-	    !is_text(t->mem.buf, t->out_len, &bad)) {
+	    !is_text(t->own.mem.buf, t->out_len, &bad)) {
 		dev_bad_parameter(t, (unsigned)bad);
 		return;
 	}

@@ -61,8 +61,8 @@ static void put_resource(struct out *o, uint16_t code, uint64_t bytes)
 
 static void fill_provisioning(struct dev_task *t, struct out *o)
 {
-	put_resource(o, 0x0001, t->req.space_left);
-	put_resource(o, 0x0002, t->req.space_used);
+	put_resource(o, 0x0001, t->own.req.space_left);
+	put_resource(o, 0x0002, t->own.req.space_used);
 }
 
 static bool has_provisioning(const struct dev_lu *lu)

@@ -165,7 +165,7 @@ static size_t build(struct dev_task *t, size_t header, bool long_lba,
 static void sense_6(struct dev_task *t)
 {
 	size_t descriptor, len = build(t, 4, false, &descriptor);
-	uint8_t *p = t->mem.buf;
+	uint8_t *p = t->own.mem.buf;
 
 	if (len == 0)
 		return;
@@ -174,7 +174,7 @@ static void sense_6(struct dev_task *t)
 		return;
 	}
 	p[0] = (uint8_t)(len - 1);
-	p[2] = device_specific(t->begun.itl);
+	p[2] = device_specific(t->own.begun.itl);
 	p[3] = (uint8_t)descriptor;
 	dev_return(t, len, t->cdb[4]);
 }
@@ -188,12 +188,12 @@ static void sense_10(struct dev_task *t)
 {
 	bool long_lba = t->cdb[1] & 0x10; /* LLBAA */
 	size_t descriptor, len = build(t, 8, long_lba, &descriptor);
-	uint8_t *p = t->mem.buf;
+	uint8_t *p = t->own.mem.buf;
 
 	if (len == 0)
 		return;
 	put_be16(p, (uint16_t)(len - 2));
-	p[3] = device_specific(t->begun.itl);
+	p[3] = device_specific(t->own.begun.itl);
 	p[4] = long_lba && descriptor ? 0x01 : 0;
 	put_be16(p + 6, (uint16_t)descriptor);
 	dev_return(t, len, get_be16(t->cdb + 7));
@@ -215,12 +215,12 @@ int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len)
 		return dev_bad_field(t, 1, 4);
 	if ((t->cdb[1] & SP) && !dev_keeps(t->lu))
 		return dev_bad_field(t, 1, 0);
-	*out_len = t->row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7);
+	*out_len = t->own.row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7);
 	t->lba = DEV_STATE_LBA;
-	t->blocks = 1;
+	t->own.blocks = 1;
 	/* The application tags must not change while a command checks its
 	 * blocks: MODE SELECT has exclusive access to the unit. */
-	t->alone = !dev_is_cd(t->lu) && dev_has_tags(t->lu);
+	t->own.alone = !dev_is_cd(t->lu) && dev_has_tags(t->lu);
 	return 0;
 }
 
@@ -235,7 +235,7 @@ static bool too_short(struct dev_task *t)
  * current length. */
 static bool check_descriptor(struct dev_task *t, size_t at, bool is_long)
 {
-	const uint8_t *p = (const uint8_t *)t->mem.buf + at;
+	const uint8_t *p = (const uint8_t *)t->own.mem.buf + at;
 	uint64_t blocks = is_long ? get_be64(p) : get_be32(p);
 	uint32_t size = is_long ? get_be32(p + 12) : get_be24(p + 5);
 	uint64_t all = is_long ? UINT64_MAX : UINT32_MAX;
@@ -253,8 +253,8 @@ static bool check_descriptor(struct dev_task *t, size_t at, bool is_long)
  * first page. */
 static bool skip_descriptors(struct dev_task *t, size_t *at)
 {
-	const uint8_t *p = t->mem.buf;
-	size_t header = t->row->len == 6 ? 4 : 8, n;
+	const uint8_t *p = t->own.mem.buf;
+	size_t header = t->own.row->len == 6 ? 4 : 8, n;
 	bool is_long = header == 8 && t->out_len >= 8 && (p[4] & 0x01);
 
 	if (t->out_len < header)
@@ -290,7 +290,7 @@ static const struct dev_mode_page *find_page(const struct dev_lu *lu,
 static bool check_page(struct dev_task *t, const struct dev_mode_page *m,
 		       size_t at)
 {
-	const uint8_t *p = (const uint8_t *)t->mem.buf + at;
+	const uint8_t *p = (const uint8_t *)t->own.mem.buf + at;
 	const struct dev_control c = values(t->lu, PC_CURRENT);
 	uint8_t now[PAGE_MAX], mask[PAGE_MAX];
 	size_t header = dev_mode_header_len(m);
@@ -317,7 +317,7 @@ static bool check_page(struct dev_task *t, const struct dev_mode_page *m,
 /* Reads the page at *at into c, and moves *at to the end of the page. */
 static bool take_page(struct dev_task *t, struct dev_control *c, size_t *at)
 {
-	const uint8_t *p = (const uint8_t *)t->mem.buf + *at;
+	const uint8_t *p = (const uint8_t *)t->own.mem.buf + *at;
 	size_t left = t->out_len - *at;
 	bool sub = p[0] & SPF;
 	const struct dev_mode_page *m;
@@ -366,7 +366,7 @@ bool dev_mode_same(const struct dev_lu *lu, const struct dev_control *a,
 
 static void selected(struct dev_task *t)
 {
-	if (t->count)
+	if (t->own.count)
 		dev_flush(t, 0);
 	else
 		dev_good(t);
@@ -389,7 +389,7 @@ static void applied(struct dev_task *t, const struct dev_control *was,
 		    const struct dev_control *next)
 {
 	/* WCE was cleared: the cache has to be flushed */
-	t->count = next->write_through && !was->write_through;
+	t->own.count = next->write_through && !was->write_through;
 	/* SPC-4 §6.9.1: all other nexuses get a unit attention */
 	if (dev_mode_same(t->lu, was, next))
 		selected(t);
@@ -684,7 +684,8 @@ static void save_then_apply(struct dev_task *t, const struct dev_control *next,
 
 void dev_mode_select(struct dev_task *t)
 {
-	size_t len = t->row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7), at;
+	size_t len = t->own.row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7),
+	       at;
 	uint32_t based_on = adopted(t->lu);
 	struct dev_control next = values(t->lu, PC_CURRENT);
 

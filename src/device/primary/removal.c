@@ -15,7 +15,7 @@ void dev_prevent_allow(struct dev_task *t)
 	bool persists = t->lu->cfg.type == DEV_CD && (t->cdb[4] & 0x02);
 
 	if (t->lu->cfg.removable)
-		dev_prevent(t->begun.itl, persists, t->cdb[4] & 0x01);
+		dev_prevent(t->own.begun.itl, persists, t->cdb[4] & 0x01);
 	dev_good(t);
 }
 
@@ -59,7 +59,7 @@ static void flushed_then_rest(struct dev_task *t, int result)
 		dev_io_failed(t, result, 0);
 		return;
 	}
-	dev_power_go(t->lu, (int)t->count);
+	dev_power_go(t->lu, (int)t->own.count);
 	dev_good(t);
 }
 
@@ -80,7 +80,7 @@ static void change_power(struct dev_task *t)
 			dev_good(t);
 		return;
 	}
-	t->count = (uint32_t)to;
+	t->own.count = (uint32_t)to;
 	if (dev_power_needs_flush(to) && !(t->cdb[4] & NO_FLUSH))
 		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed_then_rest);
 	else

@@ -118,10 +118,11 @@ void dev_report_luns(struct dev_task *t)
 	/* of a long list, no more than fits */
 	if (!dev_buf(t, MIN(len, MAX((size_t)MIN(alloc, t->edtl.in), 8u) + 7)))
 		return;
-	put_be64(t->mem.buf, 0);
-	put_be32(t->mem.buf, (uint32_t)(len - 8));
-	for (; i && at + 8 <= t->mem.buf_len; i = dev_itl_next(i), at += 8)
-		put_be64((uint8_t *)t->mem.buf + at, dev_lun_encode(i->lun));
+	put_be64(t->own.mem.buf, 0);
+	put_be32(t->own.mem.buf, (uint32_t)(len - 8));
+	for (; i && at + 8 <= t->own.mem.buf_len; i = dev_itl_next(i), at += 8)
+		put_be64((uint8_t *)t->own.mem.buf + at,
+			 dev_lun_encode(i->lun));
 	dev_attention_luns_reported(t->nexus);
 	dev_return(t, len, alloc);
 }
@@ -135,7 +136,7 @@ void dev_request_sense(struct dev_task *t)
 	if (!t->lu) {
 		s.key = SENSE_ILLEGAL_REQUEST;
 		s.asc = ASC_LUN_NOT_SUPPORTED;
-	} else if (!dev_attention_take(t->begun.itl, &s)) {
+	} else if (!dev_attention_take(t->own.begun.itl, &s)) {
 		(void)dev_condition_sense(t->lu, &s);
 	}
 	p = dev_param_buf(t);

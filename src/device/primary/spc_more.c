@@ -51,7 +51,7 @@ int dev_prepare_set_timestamp(struct dev_task *t, uint64_t *out_len)
 
 void dev_set_timestamp(struct dev_task *t)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	uint64_t to;
 
 	if (get_be32(t->cdb + 6) == 0) {
@@ -101,7 +101,7 @@ void dev_write_buffer(struct dev_task *t)
 		return;
 	}
 	if (t->out_len)
-		memcpy(n->echo, t->mem.buf, t->out_len);
+		memcpy(n->echo, t->own.mem.buf, t->out_len);
 	n->echo_len = (uint16_t)t->out_len;
 	dev_good(t);
 }

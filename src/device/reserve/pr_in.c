@@ -19,14 +19,14 @@ static uint8_t *begin(struct dev_task *t, const struct rsv_state *s, size_t len)
 	}
 	if (!dev_buf(t, len))
 		return NULL;
-	memset(t->mem.buf, 0, len);
-	put_be32(t->mem.buf, s->generation);
-	return t->mem.buf;
+	memset(t->own.mem.buf, 0, len);
+	put_be32(t->own.mem.buf, s->generation);
+	return t->own.mem.buf;
 }
 
 static void finish(struct dev_task *t, size_t len)
 {
-	put_be32((uint8_t *)t->mem.buf + 4, (uint32_t)(len - HEADER));
+	put_be32((uint8_t *)t->own.mem.buf + 4, (uint32_t)(len - HEADER));
 	dev_return(t, len, get_be16(t->cdb + 7));
 }
 
@@ -116,7 +116,7 @@ static void report(struct dev_task *t)
 {
 	const struct rsv_state *s = rsv_now(t);
 
-	switch (t->row->sa) {
+	switch (t->own.row->sa) {
 	case SCSI_PRIN_READ_KEYS:
 		read_keys(t, s);
 		break;

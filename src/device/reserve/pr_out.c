@@ -23,13 +23,13 @@
 
 static bool moves(const struct dev_task *t)
 {
-	return t->row->sa == SCSI_PROUT_REGISTER_AND_MOVE;
+	return t->own.row->sa == SCSI_PROUT_REGISTER_AND_MOVE;
 }
 
 static bool registers(const struct dev_task *t)
 {
-	return t->row->sa == SCSI_PROUT_REGISTER ||
-	       t->row->sa == SCSI_PROUT_REGISTER_IGNORE;
+	return t->own.row->sa == SCSI_PROUT_REGISTER ||
+	       t->own.row->sa == SCSI_PROUT_REGISTER_IGNORE;
 }
 
 static bool type_ok(unsigned type)
@@ -41,7 +41,7 @@ static bool type_ok(unsigned type)
 /* RESERVE, RELEASE, PREEMPT and PREEMPT AND ABORT use scope and type. */
 static int check_type(struct dev_task *t)
 {
-	switch (t->row->sa) {
+	switch (t->own.row->sa) {
 	case SCSI_PROUT_RESERVE:
 	case SCSI_PROUT_RELEASE:
 	case SCSI_PROUT_PREEMPT:
@@ -157,12 +157,12 @@ static bool take_replace(struct dev_task *t, struct rsv_out *o,
 
 static bool take_list(struct dev_task *t, struct rsv_out *o)
 {
-	const uint8_t *p = t->mem.buf;
+	const uint8_t *p = t->own.mem.buf;
 	size_t len = t->out_len;
 
 	if (len != get_be32(t->cdb + 5)) /* The initiator sent less. */
 		return !dev_bad_length(t);
-	o->action = (uint8_t)t->row->sa;
+	o->action = (uint8_t)t->own.row->sa;
 	o->type = (enum rsv_type)(t->cdb[2] & TYPE_MASK);
 	o->key = get_be64(p);
 	o->sa_key = get_be64(p + 8);

@@ -384,19 +384,19 @@ static bool is_exempt(const uint8_t *cdb)
  * similar commands already. */
 bool dev_denied_by_loss(const struct dev_task *t)
 {
-	if (!(t->begun.itl->denied & RSV_LOST))
+	if (!(t->own.begun.itl->denied & RSV_LOST))
 		return false;
-	if (t->row->op == SCSI_START_STOP_UNIT)
+	if (t->own.row->op == SCSI_START_STOP_UNIT)
 		return (t->cdb[4] & 0xf1) != 0x01;
-	return !(t->row->flags & (RSV_LOST_TOO | CMD_ANY_LUN));
+	return !(t->own.row->flags & (RSV_LOST_TOO | CMD_ANY_LUN));
 }
 
 bool dev_denied(const struct dev_task *t)
 {
-	unsigned columns = t->row->flags & RSV_ALL;
+	unsigned columns = t->own.row->flags & RSV_ALL;
 
-	return columns && dev_denied_at(t->begun.itl, columns) &&
-	       !(t->begun.itl->denied & RSV_LOST) && !is_exempt(t->cdb);
+	return columns && dev_denied_at(t->own.begun.itl, columns) &&
+	       !(t->own.begun.itl->denied & RSV_LOST) && !is_exempt(t->cdb);
 }
 
 /* ---- units and nexuses ---- */

@@ -84,9 +84,9 @@ unsigned dev_attention_take(struct dev_itl *i, struct scsi_sense *s)
 
 void dev_attention_put_back(struct dev_task *t)
 {
-	if (t->begun.attention)
-		t->begun.itl->attention |= BIT(t->begun.attention - 1u);
-	t->begun.attention = 0;
+	if (t->own.begun.attention)
+		t->own.begun.itl->attention |= BIT(t->own.begun.attention - 1u);
+	t->own.begun.attention = 0;
 }
 
 void dev_nexus_commands_cleared(struct dev_nexus *n, const struct dev_lu *lu)

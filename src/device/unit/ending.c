@@ -12,15 +12,15 @@
 
 void dev_finish(struct dev_task *t)
 {
-	dev_range_drop(&t->range);
-	t->flow->ended(t);
+	dev_range_drop(&t->own.range);
+	t->own.flow->ended(t);
 }
 
 void dev_complete(struct dev_task *t)
 {
 	dev_task_go(t, DEV_TASK_DONE);
-	if (t->abort.due) {
-		t->abort.released(t);
+	if (t->own.abort.due) {
+		t->own.abort.released(t);
 		return;
 	}
 	/* a status without data may stay in the session for long */
@@ -38,8 +38,8 @@ void dev_good(struct dev_task *t)
 int dev_end(struct dev_task *t, enum scsi_status status)
 {
 	t->status = (uint8_t)status;
-	if (t->state == DEV_TASK_WANTS_DATA)
-		t->begun.refused = true; /* dev_task_execute ends it */
+	if (t->own.state == DEV_TASK_WANTS_DATA)
+		t->own.begun.refused = true; /* dev_task_execute ends it */
 	else
 		dev_finish(t);
 	return 1;
@@ -53,13 +53,13 @@ static void let_go_of_held(struct dev_task *t)
 
 int dev_hold(struct dev_task *t)
 {
-	if (t->state == DEV_TASK_WANTS_DATA) {
-		t->begun.refused = t->begun.held = true;
-	} else if (t->abort.due) {
+	if (t->own.state == DEV_TASK_WANTS_DATA) {
+		t->own.begun.refused = t->own.begun.held = true;
+	} else if (t->own.abort.due) {
 		dev_finish(t);
 	} else {
-		dev_range_drop(&t->range);
-		t->abort.let_go = let_go_of_held;
+		dev_range_drop(&t->own.range);
+		t->own.abort.let_go = let_go_of_held;
 	}
 	return 1;
 }
@@ -118,12 +118,12 @@ uint16_t dev_protect_asc(int err)
 
 void dev_io_failed(struct dev_task *t, int err, uint64_t off)
 {
-	bool read = t->req.op == BS_READ || t->req.op == BS_EXTENTS;
+	bool read = t->own.req.op == BS_READ || t->own.req.op == BS_EXTENTS;
 	struct scsi_sense s = { .key = SENSE_MEDIUM_ERROR,
 				.asc = read ? ASC_UNRECOVERED_READ_ERROR
 					    : ASC_WRITE_ERROR,
 				/* a flush fails at no particular block */
-				.has_info = t->req.op != BS_FLUSH,
+				.has_info = t->own.req.op != BS_FLUSH,
 				.info = off >> t->lu->block_shift };
 
 	switch (err) {
@@ -154,7 +154,7 @@ void dev_io_failed(struct dev_task *t, int err, uint64_t off)
 	case ERR_PI_REF_TAG:
 		s.key = SENSE_ABORTED_COMMAND;
 		s.asc = dev_protect_asc(err);
-		s.info = t->req.bad_at >> t->lu->block_shift;
+		s.info = t->own.req.bad_at >> t->lu->block_shift;
 		break;
 	default:
 		s.key = SENSE_HARDWARE_ERROR;

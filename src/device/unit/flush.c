@@ -27,20 +27,20 @@ static bool is_write(const struct bs_req *req)
  * not name the blocks. */
 static bool is_judged(const struct dev_task *t, const struct dev_lu *lu)
 {
-	if (t->req.op == BS_FLUSH)
+	if (t->own.req.op == BS_FLUSH)
 		return true;
-	return is_write(&t->req) && (t->req.flags & BS_FUA) && lu == t->lu &&
-	       !t->copy;
+	return is_write(&t->own.req) && (t->own.req.flags & BS_FUA) &&
+	       lu == t->lu && !t->own.copy;
 }
 
 /* The nexus may lose a unit while its copy writes there: then no flush of the nexus
  * will report the writes, and NULL is returned. */
 static struct dev_unflushed *unflushed_of(const struct dev_task *t)
 {
-	struct dev_itl *i = t->begun.itl;
+	struct dev_itl *i = t->own.begun.itl;
 
-	if (i->lu != t->io.lu) /* of a copy */
-		i = dev_itl_of(t->nexus, t->io.lu);
+	if (i->lu != t->own.io.lu) /* of a copy */
+		i = dev_itl_of(t->nexus, t->own.io.lu);
 	return i ? &i->unflushed : NULL;
 }
 
@@ -122,8 +122,8 @@ static void inherit(struct dev_task *t, struct dev_lu *lu,
 {
 	uint64_t key;
 
-	t->io.departures = load(&lu->flushes.departures);
-	if (!t->io.departures)
+	t->own.io.departures = load(&lu->flushes.departures);
+	if (!t->own.io.departures)
 		return;
 	key = departed_key(t->nexus);
 	for (unsigned k = 0; k < DEV_DEPARTED; k++) {
@@ -147,8 +147,8 @@ static void inherit(struct dev_task *t, struct dev_lu *lu,
 static void settle_departed(const struct dev_task *t, struct dev_lu *lu,
 			    uint32_t failures)
 {
-	if (!t->io.departures ||
-	    t->io.departures != load(&lu->flushes.departures))
+	if (!t->own.io.departures ||
+	    t->own.io.departures != load(&lu->flushes.departures))
 		return;
 	for (unsigned k = 0; k < DEV_DEPARTED; k++) {
 		uint64_t d = __atomic_load_n(&lu->flushes.departed[k],
@@ -169,18 +169,18 @@ static void flush_begin(struct dev_task *t, struct dev_lu *lu)
 {
 	struct dev_unflushed *u = unflushed_of(t);
 
-	renew(u, t->io.failures);
+	renew(u, t->own.io.failures);
 	inherit(t, lu, u);
-	t->io.flush = ++u->flushes;
-	t->io.covers = u->wrote != 0;
-	t->io.reports = u->lost || (u->reports && is_repeated(t, u));
-	t->io.rewritten = load(&lu->flushes.rewritten);
+	t->own.io.flush = ++u->flushes;
+	t->own.io.covers = u->wrote != 0;
+	t->own.io.reports = u->lost || (u->reports && is_repeated(t, u));
+	t->own.io.rewritten = load(&lu->flushes.rewritten);
 }
 
 void dev_flush_begin(struct dev_task *t, struct dev_lu *lu)
 {
-	t->io.lu = lu;
-	t->io.failures = bs_flush_failures(lu->bs);
+	t->own.io.lu = lu;
+	t->own.io.failures = bs_flush_failures(lu->bs);
 	if (is_judged(t, lu))
 		flush_begin(t, lu);
 }
@@ -189,18 +189,18 @@ void dev_flush_begin(struct dev_task *t, struct dev_lu *lu)
 static void note_write(struct dev_task *t)
 {
 	struct dev_unflushed *u = unflushed_of(t);
-	struct dev_lu *lu = t->io.lu;
+	struct dev_lu *lu = t->own.io.lu;
 
 	if (!u)
 		return;
 	renew(u, bs_flush_failures(lu->bs));
-	if (t->io.failures == u->failures)
+	if (t->own.io.failures == u->failures)
 		u->wrote = u->flushes + 1;
 	else
 		u->lost = u->flushes + 1;
-	if (t->io.failures != load(&lu->flushes.settled) &&
-	    t->io.failures != load(&lu->flushes.rewritten))
-		__atomic_store_n(&lu->flushes.rewritten, t->io.failures,
+	if (t->own.io.failures != load(&lu->flushes.settled) &&
+	    t->own.io.failures != load(&lu->flushes.rewritten))
+		__atomic_store_n(&lu->flushes.rewritten, t->own.io.failures,
 				 __ATOMIC_RELEASE);
 }
 
@@ -209,43 +209,44 @@ static void settle(const struct dev_task *t, struct dev_unflushed *u,
 		   uint32_t failures)
 {
 	renew(u, failures);
-	if (u->wrote <= t->io.flush)
+	if (u->wrote <= t->own.io.flush)
 		u->wrote = 0;
-	if (u->lost <= t->io.flush)
+	if (u->lost <= t->own.io.flush)
 		u->lost = 0;
 }
 
 static int flush_end(struct dev_task *t)
 {
 	struct dev_unflushed *u = unflushed_of(t);
-	uint32_t failures = bs_flush_failures(t->io.lu->bs);
-	bool failed = failures != t->io.failures;
-	int result = t->req.result;
+	uint32_t failures = bs_flush_failures(t->own.io.lu->bs);
+	bool failed = failures != t->own.io.failures;
+	int result = t->own.req.result;
 
-	if (t->io.reports || (failed && (result || t->io.covers))) {
+	if (t->own.io.reports || (failed && (result || t->own.io.covers))) {
 		settle(t, u, failures);
 		u->reports++;
 		u->reported_at = wall_ms(t->nexus);
 		return result && result != ERR_MEDIUM ? result : ERR_UNFLUSHED;
 	}
-	if (result || t->req.op != BS_FLUSH)
+	if (result || t->own.req.op != BS_FLUSH)
 		return result;
 	settle(t, u, failures);
 	if (!failed)
-		settle_departed(t, t->io.lu, failures);
-	if (!failed && t->io.rewritten == failures)
-		__atomic_store_n(&t->io.lu->flushes.settled, failures,
+		settle_departed(t, t->own.io.lu, failures);
+	if (!failed && t->own.io.rewritten == failures)
+		__atomic_store_n(&t->own.io.lu->flushes.settled, failures,
 				 __ATOMIC_RELEASE);
 	return 0;
 }
 
 int dev_flush_end(struct dev_task *t)
 {
-	bool judged = is_judged(t, t->io.lu);
+	bool judged = is_judged(t, t->own.io.lu);
 
-	if (is_write(&t->req) && !t->req.result && !(t->req.flags & BS_FUA))
+	if (is_write(&t->own.req) && !t->own.req.result &&
+	    !(t->own.req.flags & BS_FUA))
 		note_write(t);
-	return judged ? flush_end(t) : t->req.result;
+	return judged ? flush_end(t) : t->own.req.result;
 }
 
 bool dev_lu_flush_failed(const struct dev_lu *lu)

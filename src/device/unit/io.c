@@ -14,58 +14,58 @@
 
 bool dev_buf(struct dev_task *t, size_t len)
 {
-	t->mem.buf = dev_memory_get(t, len);
-	t->mem.buf_len = len;
-	if (!t->mem.buf)
+	t->own.mem.buf = dev_memory_get(t, len);
+	t->own.mem.buf_len = len;
+	if (!t->own.mem.buf)
 		dev_busy(t);
-	return t->mem.buf != NULL;
+	return t->own.mem.buf != NULL;
 }
 
 uint8_t *dev_param_buf(struct dev_task *t)
 {
 	if (!dev_buf(t, DEV_PARAM_MAX))
 		return NULL;
-	memset(t->mem.buf, 0, DEV_PARAM_MAX);
-	return t->mem.buf;
+	memset(t->own.mem.buf, 0, DEV_PARAM_MAX);
+	return t->own.mem.buf;
 }
 
 void dev_return(struct dev_task *t, size_t len, size_t alloc)
 {
 	len = MIN(len, alloc);
 	t->total.in = len;
-	t->mem.iov[0] =
-		(struct iovec){ t->mem.buf, MIN(len, (size_t)t->edtl.in) };
-	t->in = bufv_of(t->mem.iov, 1);
+	t->own.mem.iov[0] =
+		(struct iovec){ t->own.mem.buf, MIN(len, (size_t)t->edtl.in) };
+	t->in = bufv_of(t->own.mem.iov, 1);
 	dev_good(t);
 }
 
 bool dev_pi_buf(struct dev_task *t, uint64_t blocks)
 {
-	t->mem.pi_len = blocks * 8;
-	t->mem.pi = dev_memory_get(t, t->mem.pi_len);
-	if (!t->mem.pi)
+	t->own.mem.pi_len = blocks * 8;
+	t->own.mem.pi = dev_memory_get(t, t->own.mem.pi_len);
+	if (!t->own.mem.pi)
 		dev_busy(t);
-	return t->mem.pi != NULL;
+	return t->own.mem.pi != NULL;
 }
 
 /* Whether the request took place is not known to an initiator that gets no answer: it
  * asks another gateway. */
 static void fenced(struct dev_task *t)
 {
-	dev_store_fenced(t->io.lu);
+	dev_store_fenced(t->own.io.lu);
 	(void)dev_hold(t);
 }
 
 static void io_done(struct bs_req *req)
 {
-	struct dev_task *t = container_of(req, struct dev_task, req);
+	struct dev_task *t = container_of(req, struct dev_task, own.req);
 
-	if (t->abort.due)
+	if (t->own.abort.due)
 		dev_finish(t);
-	else if (req->result == ERR_TERMINATED && t->io.lu->shared)
+	else if (req->result == ERR_TERMINATED && t->own.io.lu->shared)
 		fenced(t);
 	else
-		t->io.then(t, dev_flush_end(t));
+		t->own.io.then(t, dev_flush_end(t));
 }
 
 /* ATO and DPICZ of the control mode page, as flags of requests. */
@@ -81,17 +81,17 @@ static void submit_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
 {
 	if (op == BS_WRITE || op == BS_UNMAP || op == BS_ZERO)
 		dev_loans_change(lu, t->nexus->cfg.worker, off, len);
-	t->io.then = then;
-	t->req.op = op;
-	t->req.flags = flags;
+	t->own.io.then = then;
+	t->own.req.op = op;
+	t->own.req.flags = flags;
 	if (DEV_PROTECTION(lu))
-		t->req.flags |= protect_flags(lu);
-	t->req.worker = t->nexus->cfg.worker;
-	t->req.off = off;
-	t->req.len = len;
-	t->req.done = io_done;
+		t->own.req.flags |= protect_flags(lu);
+	t->own.req.worker = t->nexus->cfg.worker;
+	t->own.req.off = off;
+	t->own.req.len = len;
+	t->own.req.done = io_done;
 	dev_flush_begin(t, lu);
-	bs_submit(lu->bs, &t->req);
+	bs_submit(lu->bs, &t->own.req);
 }
 
 void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
@@ -115,9 +115,9 @@ void dev_flush(struct dev_task *t, unsigned flags)
 
 bool dev_aux(struct dev_task *t, size_t len)
 {
-	t->mem.aux = dev_memory_get(t, len);
-	t->mem.aux_len = len;
-	return t->mem.aux != NULL;
+	t->own.mem.aux = dev_memory_get(t, len);
+	t->own.mem.aux_len = len;
+	return t->own.mem.aux != NULL;
 }
 
 /*
@@ -129,9 +129,9 @@ static void run_steps(struct dev_task *t);
 
 static void go_on(struct dev_msg *m)
 {
-	struct dev_task *t = container_of(m, struct dev_task, steps.later);
+	struct dev_task *t = container_of(m, struct dev_task, own.steps.later);
 
-	if (t->abort.due)
+	if (t->own.abort.due)
 		dev_finish(t);
 	else
 		run_steps(t);
@@ -146,33 +146,33 @@ static bool give_way(struct dev_task *t)
 {
 	const struct dev_env *env = &t->nexus->server->env;
 
-	t->steps.cost += STEP_COST + t->req.len;
-	if (t->steps.cost < DEV_CHUNK || !env->give_way)
+	t->own.steps.cost += STEP_COST + t->own.req.len;
+	if (t->own.steps.cost < DEV_CHUNK || !env->give_way)
 		return false;
-	t->steps.cost = 0;
-	t->steps.later.run = go_on;
-	env->give_way(env->arg, t->nexus->cfg.worker, &t->steps.later);
+	t->own.steps.cost = 0;
+	t->own.steps.later.run = go_on;
+	env->give_way(env->arg, t->nexus->cfg.worker, &t->own.steps.later);
 	return true;
 }
 
 static void run_steps(struct dev_task *t)
 {
-	if (t->steps.is_running) {
-		t->steps.again = true;
+	if (t->own.steps.is_running) {
+		t->own.steps.again = true;
 		return;
 	}
 	do {
-		t->steps.again = false;
-		t->steps.is_running = true;
-		if (!t->steps.next(t))
+		t->own.steps.again = false;
+		t->own.steps.is_running = true;
+		if (!t->own.steps.next(t))
 			return; /* The step ended t, which its owner may free. */
-		t->steps.is_running = false;
-	} while (t->steps.again && !give_way(t));
+		t->own.steps.is_running = false;
+	} while (t->own.steps.again && !give_way(t));
 }
 
 static void step_io_done(struct dev_task *t, int result)
 {
-	t->steps.result = result;
+	t->own.steps.result = result;
 	run_steps(t);
 }
 
@@ -190,9 +190,9 @@ void dev_step_io_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
 
 static void step_range_taken(struct dev_range *r)
 {
-	struct dev_task *t = container_of(r, struct dev_task, range);
+	struct dev_task *t = container_of(r, struct dev_task, own.range);
 
-	if (t->abort.due) {
+	if (t->own.abort.due) {
 		dev_finish(t);
 		return;
 	}
@@ -204,7 +204,7 @@ void dev_step_range(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
 		    uint64_t blocks, bool alone)
 {
 	int err = dev_range_take(
-		&t->range, lu, t->nexus->cfg.worker, lba, blocks,
+		&t->own.range, lu, t->nexus->cfg.worker, lba, blocks,
 		alone || DEV_PROTECTION(lu) ? DEV_HOLD_ALONE : DEV_HOLD_SHARED,
 		step_range_taken);
 
@@ -214,9 +214,9 @@ void dev_step_range(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
 
 static void step_source_taken(struct dev_range *r)
 {
-	struct dev_task *t = container_of(r, struct dev_task, range);
+	struct dev_task *t = container_of(r, struct dev_task, own.range);
 
-	if (t->abort.due)
+	if (t->own.abort.due)
 		dev_finish(t);
 	else
 		step_io_done(t, 0);
@@ -225,14 +225,14 @@ static void step_source_taken(struct dev_range *r)
 void dev_step_source(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
 		     uint64_t blocks)
 {
-	(void)dev_range_take(&t->range, lu, t->nexus->cfg.worker, lba, blocks,
-			     DEV_HOLD_SHARED, step_source_taken);
+	(void)dev_range_take(&t->own.range, lu, t->nexus->cfg.worker, lba,
+			     blocks, DEV_HOLD_SHARED, step_source_taken);
 }
 
 void dev_steps(struct dev_task *t, bool (*step)(struct dev_task *t))
 {
-	t->steps.next = step;
-	t->steps.result = 0;
-	t->steps.cost = 0;
+	t->own.steps.next = step;
+	t->own.steps.result = 0;
+	t->own.steps.cost = 0;
 	run_steps(t);
 }

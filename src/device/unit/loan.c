@@ -22,37 +22,37 @@ bool dev_loan_take(struct dev_task *t, uint64_t off, size_t len)
 	struct dev_lane *lane = dev_loan_lane(t);
 
 	if (t->edtl.again)
-		t->mem.loan.stamp = bs_stamp(t->lu->bs, off, len);
-	if (bs_lend(t->lu->bs, off, len, &t->mem.iov[0]))
+		t->own.mem.loan.stamp = bs_stamp(t->lu->bs, off, len);
+	if (bs_lend(t->lu->bs, off, len, &t->own.mem.iov[0]))
 		return false;
 	if (!t->edtl.again)
 		return true;
-	t->mem.loan.is = true;
-	t->mem.loan.off = off;
-	t->mem.loan.len = len;
-	list_push_back(&lane->loans.list, &t->mem.loan.link);
+	t->own.mem.loan.is = true;
+	t->own.mem.loan.off = off;
+	t->own.mem.loan.len = len;
+	list_push_back(&lane->loans.list, &t->own.mem.loan.link);
 	lane->loans.n++;
 	return true;
 }
 
 bool dev_task_fix(struct dev_task *t)
 {
-	struct iovec *v = &t->mem.iov[0];
+	struct iovec *v = &t->own.mem.iov[0];
 	void *buf;
 
-	if (!t->mem.loan.is)
+	if (!t->own.mem.loan.is)
 		return true;
 	buf = dev_memory_get_late(t, v->iov_len);
 	if (!buf)
 		return false;
 	memcpy(buf, v->iov_base, v->iov_len);
-	if (bs_stamp(t->lu->bs, t->mem.loan.off, t->mem.loan.len) !=
-	    t->mem.loan.stamp) {
+	if (bs_stamp(t->lu->bs, t->own.mem.loan.off, t->own.mem.loan.len) !=
+	    t->own.mem.loan.stamp) {
 		dev_memory_put_late(t, buf, v->iov_len);
 		return false;
 	}
-	t->mem.buf = v->iov_base = buf;
-	t->mem.buf_len = v->iov_len;
+	t->own.mem.buf = v->iov_base = buf;
+	t->own.mem.buf_len = v->iov_len;
 	dev_loan_end(t);
 	return true;
 }
@@ -64,10 +64,10 @@ void dev_loans_change(struct dev_lu *lu, unsigned worker, uint64_t off,
 
 	list_for_each_safe(it, loans) {
 		struct dev_task *t =
-			list_entry(it, struct dev_task, mem.loan.link);
+			list_entry(it, struct dev_task, own.mem.loan.link);
 
-		if (bs_stamp_sees(lu->bs, t->mem.loan.off, t->mem.loan.len, off,
-				  len))
+		if (bs_stamp_sees(lu->bs, t->own.mem.loan.off,
+				  t->own.mem.loan.len, off, len))
 			(void)dev_task_fix(t);
 	}
 }

@@ -18,7 +18,7 @@ static inline struct dev_lane *dev_loan_lane(const struct dev_task *t)
  * removable medium, since closing it frees memory that it has lent. */
 static inline bool dev_loan_may(const struct dev_task *t)
 {
-	return !t->protect.type && t->lu->cfg.type != DEV_CD &&
+	return !t->own.protect.type && t->lu->cfg.type != DEV_CD &&
 	       !t->edtl.keeps &&
 	       (!t->edtl.again || dev_loan_lane(t)->loans.n < DEV_LOANS_MAX);
 }
@@ -29,10 +29,10 @@ bool dev_loan_take(struct dev_task *t, uint64_t off, size_t len);
 /* dev_loan_end gives it back, if t has borrowed any. */
 static inline void dev_loan_end(struct dev_task *t)
 {
-	if (!t->mem.loan.is)
+	if (!t->own.mem.loan.is)
 		return;
-	t->mem.loan.is = false;
-	list_del(&t->mem.loan.link);
+	t->own.mem.loan.is = false;
+	list_del(&t->own.mem.loan.link);
 	dev_loan_lane(t)->loans.n--;
 }
 

@@ -35,9 +35,9 @@ void *dev_memory_get(struct dev_task *t, size_t len)
 static bool is_lent(struct dev_task *t, uint64_t len)
 {
 	if (!dev_loan_may(t) || bs_lend(t->lu->bs, t->lba << t->lu->block_shift,
-					(size_t)len, &t->mem.iov[0]))
+					(size_t)len, &t->own.mem.iov[0]))
 		return false;
-	t->mem.lent = t->order.at_once && !t->edtl.again;
+	t->own.mem.lent = t->order.at_once && !t->edtl.again;
 	return true;
 }
 
@@ -47,17 +47,17 @@ static uint64_t data_in_len(struct dev_task *t)
 
 	if (t->edtl.in == 0)
 		return 0;
-	if (t->passing.used)
+	if (t->own.passing.used)
 		return MIN(t->edtl.in, t->nexus->server->max_transfer);
-	if (t->row->dir != DIR_IN)
+	if (t->own.row->dir != DIR_IN)
 		return 0;
-	if (t->row->op == SCSI_REPORT_LUNS)
+	if (t->own.row->op == SCSI_REPORT_LUNS)
 		return MIN(MAX(t->edtl.in, DEV_PARAM_MAX),
 			   8u + 8u * DEV_MAX_LUNS);
-	if (!(t->row->flags & CMD_TOUCHES) || !t->blocks)
+	if (!(t->own.row->flags & CMD_TOUCHES) || !t->own.blocks)
 		return DEV_PARAM_MAX;
 	block = dev_wire_block(t);
-	len = t->blocks * block;
+	len = t->own.blocks * block;
 	if (len > t->edtl.in) /* whole blocks, of which the last is cut later */
 		len = MIN(len, (t->edtl.in + block - 1) / block * block);
 	return is_lent(t, len) ? 0 : len;
@@ -66,9 +66,9 @@ static uint64_t data_in_len(struct dev_task *t)
 /* The second buffer of a command that works in steps. */
 static uint64_t chunk_len(const struct dev_task *t)
 {
-	if (t->passing.used || !(t->row->flags & CMD_CHUNK))
+	if (t->own.passing.used || !(t->own.row->flags & CMD_CHUNK))
 		return 0;
-	return MIN(t->blocks, (uint64_t)DEV_CHUNK >> t->lu->block_shift)
+	return MIN(t->own.blocks, (uint64_t)DEV_CHUNK >> t->lu->block_shift)
 	       << t->lu->block_shift;
 }
 
@@ -82,7 +82,7 @@ static size_t needed(struct dev_task *t)
 	len += chunk_len(t);
 	if (len == 0)
 		return 0;
-	if (t->protect.type) /* protection information has its own buffer */
+	if (t->own.protect.type) /* protection information has its own buffer */
 		len += (len >> t->lu->block_shift) * 8;
 	len = (len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 	if (env->buf_common)
@@ -132,18 +132,18 @@ void *dev_memory_get_late(struct dev_task *t, size_t len)
 	void *buf;
 
 	if (!share_take(&memory_of(t)->share, &t->nexus->memory,
-			&t->share.charge, pages))
+			&t->own.share.charge, pages))
 		return NULL;
 	buf = dev_memory_get(t, len);
 	if (!buf)
-		put_charge(t, &t->share.charge);
+		put_charge(t, &t->own.share.charge);
 	return buf;
 }
 
 void dev_memory_put_late(struct dev_task *t, void *buf, size_t len)
 {
 	buf_put(t, buf, len);
-	put_charge(t, &t->share.charge);
+	put_charge(t, &t->own.share.charge);
 }
 
 static int get_out(struct dev_task *t, size_t len)
@@ -152,13 +152,13 @@ static int get_out(struct dev_task *t, size_t len)
 
 	if (!buf)
 		return ERR_BUSY;
-	if (t->mem.buf)
-		memcpy(buf, t->mem.buf, t->mem.buf_len);
-	buf_put(t, t->mem.buf, t->mem.buf_len);
-	t->mem.buf = buf;
-	t->mem.buf_len = len;
-	t->mem.iov[0] = (struct iovec){ buf, len };
-	t->out = bufv_of(t->mem.iov, 1);
+	if (t->own.mem.buf)
+		memcpy(buf, t->own.mem.buf, t->own.mem.buf_len);
+	buf_put(t, t->own.mem.buf, t->own.mem.buf_len);
+	t->own.mem.buf = buf;
+	t->own.mem.buf_len = len;
+	t->own.mem.iov[0] = (struct iovec){ buf, len };
+	t->out = bufv_of(t->own.mem.iov, 1);
 	return 0;
 }
 
@@ -166,37 +166,37 @@ static int get_out(struct dev_task *t, size_t len)
  * buffer. */
 static void granted(struct share_wait *w)
 {
-	struct dev_task *t = container_of(w, struct dev_task, share.wait);
+	struct dev_task *t = container_of(w, struct dev_task, own.share.wait);
 
-	t->share.charge = w->charge;
+	t->own.share.charge = w->charge;
 	w->charge.part = SHARE_NOTHING;
 	dev_memory_give_up(t);
 	if (!t->out_len) {
-		if (t->share.execute_due)
-			t->flow->execute(t);
+		if (t->own.share.execute_due)
+			t->own.flow->execute(t);
 		return;
 	}
 	if (get_out(t, t->out_len)) {
 		t->status = SCSI_BUSY;
-		t->begun.refused = true;
+		t->own.begun.refused = true;
 		t->out_len = 0;
 	}
-	put_charge(t, &t->share.burst);
+	put_charge(t, &t->own.share.burst);
 	t->ready(t);
 }
 
 /* There is memory for the unsolicited data. */
 static void let_in(struct share_wait *w)
 {
-	struct dev_task *t = container_of(w, struct dev_task, share.hold);
+	struct dev_task *t = container_of(w, struct dev_task, own.share.hold);
 
-	t->share.burst = w->charge;
+	t->own.share.burst = w->charge;
 	w->charge.part = SHARE_NOTHING;
 	t->held_back = false;
 	if (get_out(t, t->unsolicited.len)) {
 		dev_memory_give_up(t);
 		t->status = SCSI_BUSY;
-		t->begun.refused = true;
+		t->own.begun.refused = true;
 		t->out_len = 0;
 	}
 	t->ready(t);
@@ -208,22 +208,22 @@ static int wait_for(struct dev_task *t, size_t len)
 	struct share_owner *o = &t->nexus->memory;
 
 	t->waits = true;
-	t->share.wait.go = granted;
-	share_wait_for(s, o, &t->share.wait, len);
+	t->own.share.wait.go = granted;
+	share_wait_for(s, o, &t->own.share.wait, len);
 	serve_soon(t);
 	t->unsolicited.len = MIN(t->unsolicited.len, t->out_len);
 	if (t->unsolicited.len == 0)
 		return 0;
-	if (share_burst(s, o, &t->share.burst, t->unsolicited.len) ||
+	if (share_burst(s, o, &t->own.share.burst, t->unsolicited.len) ||
 	    !t->unsolicited.may_hold) {
-		if (t->share.burst.part == SHARE_NOTHING)
-			share_force_burst(s, o, &t->share.burst,
+		if (t->own.share.burst.part == SHARE_NOTHING)
+			share_force_burst(s, o, &t->own.share.burst,
 					  t->unsolicited.len);
 		return get_out(t, t->unsolicited.len);
 	}
 	t->held_back = true;
-	t->share.hold.go = let_in;
-	share_hold(s, o, &t->share.hold, t->unsolicited.len);
+	t->own.share.hold.go = let_in;
+	share_hold(s, o, &t->own.share.hold, t->unsolicited.len);
 	return 0;
 }
 
@@ -235,7 +235,7 @@ int dev_memory_begin(struct dev_task *t)
 	if (len == 0)
 		return 0;
 	if (!share_take(&memory_of(t)->share, &t->nexus->memory,
-			&t->share.charge, len))
+			&t->own.share.charge, len))
 		err = wait_for(t, len);
 	else if (t->out_len)
 		err = get_out(t, t->out_len);
@@ -252,8 +252,8 @@ void dev_memory_give_up(struct dev_task *t)
 	if (!t->waits)
 		return;
 	t->waits = t->held_back = false;
-	share_cancel(s, o, &t->share.wait);
-	share_cancel(s, o, &t->share.hold);
+	share_cancel(s, o, &t->own.share.wait);
+	share_cancel(s, o, &t->own.share.hold);
 	serve_soon(t); /* t may have been the first waiter of its session */
 }
 
@@ -272,10 +272,10 @@ void dev_memory_return(struct dev_task *t)
 {
 	dev_memory_give_up(t);
 	dev_loan_end(t);
-	buf_put(t, t->mem.buf, t->mem.buf_len);
-	buf_put(t, t->mem.aux, t->mem.aux_len);
-	buf_put(t, t->mem.pi, t->mem.pi_len);
-	t->mem.buf = t->mem.aux = t->mem.pi = NULL;
-	put_charge(t, &t->share.charge);
-	put_charge(t, &t->share.burst);
+	buf_put(t, t->own.mem.buf, t->own.mem.buf_len);
+	buf_put(t, t->own.mem.aux, t->own.mem.aux_len);
+	buf_put(t, t->own.mem.pi, t->own.mem.pi_len);
+	t->own.mem.buf = t->own.mem.aux = t->own.mem.pi = NULL;
+	put_charge(t, &t->own.share.charge);
+	put_charge(t, &t->own.share.burst);
 }

@@ -15,9 +15,10 @@ void dev_memory_give_up(struct dev_task *t);
 void dev_memory_return(struct dev_task *t);
 static inline void dev_memory_end(struct dev_task *t)
 {
-	if (t->waits || t->mem.loan.is || t->mem.buf || t->mem.aux ||
-	    t->mem.pi || t->share.charge.part != SHARE_NOTHING ||
-	    t->share.burst.part != SHARE_NOTHING)
+	if (t->waits || t->own.mem.loan.is || t->own.mem.buf ||
+	    t->own.mem.aux || t->own.mem.pi ||
+	    t->own.share.charge.part != SHARE_NOTHING ||
+	    t->own.share.burst.part != SHARE_NOTHING)
 		dev_memory_return(t);
 }
 

@@ -99,20 +99,20 @@ static void charge(struct dev_rate *r, xtime now, uint64_t amount, xtime most)
 /* Commands that use blocks; a copy counts one operation at its unit. */
 static bool is_counted(const struct dev_task *t)
 {
-	if (t->passing.used)
-		return t->passing.of_blocks;
-	return (t->row->flags & (CMD_TOUCHES | CMD_ALONE)) ||
-	       t->row->op == SCSI_EXTENDED_COPY;
+	if (t->own.passing.used)
+		return t->own.passing.of_blocks;
+	return (t->own.row->flags & (CMD_TOUCHES | CMD_ALONE)) ||
+	       t->own.row->op == SCSI_EXTENDED_COPY;
 }
 
 /* The data that the initiator transfers. */
 static uint64_t bytes_of(const struct dev_task *t)
 {
-	if (t->passing.used)
+	if (t->own.passing.used)
 		return MAX(t->edtl.in, t->edtl.out);
-	if (t->out_len || t->row->dir != DIR_IN)
+	if (t->out_len || t->own.row->dir != DIR_IN)
 		return t->out_len;
-	return MIN(t->blocks << t->lu->block_shift, (uint64_t)t->edtl.in);
+	return MIN(t->own.blocks << t->lu->block_shift, (uint64_t)t->edtl.in);
 }
 
 /* Returns 0: t was admitted and charged; else how long it has to wait. */
@@ -158,8 +158,8 @@ static void serve(struct dev_msg *m)
 		if (wait)
 			break;
 		list_del(&t->order.paced);
-		t->abort.let_go = NULL;
-		t->flow->paced(t);
+		t->own.abort.let_go = NULL;
+		t->own.flow->paced(t);
 	}
 	if (wait) {
 		serve_later(lane, lu, worker, wait);
@@ -172,7 +172,7 @@ static void serve(struct dev_msg *m)
 static void let_go(struct dev_task *t)
 {
 	list_del(&t->order.paced);
-	t->abort.let_go = NULL;
+	t->own.abort.let_go = NULL;
 }
 
 bool dev_rate_delays(struct dev_task *t)
@@ -191,7 +191,7 @@ bool dev_rate_delays(struct dev_task *t)
 	if (!wait)
 		return false;
 	list_push_back(&lane->pace.waiting, &t->order.paced);
-	t->abort.let_go = let_go;
+	t->own.abort.let_go = let_go;
 	if (!lane->pace.lu) { /* the timer holds the unit */
 		lane->pace.lu = lu;
 		dev_lu_hold(lu);

@@ -142,7 +142,7 @@ struct refresh {
 
 static void let_go(struct dev_task *t)
 {
-	struct refresh *f = t->abort.waits_for;
+	struct refresh *f = t->own.abort.waits_for;
 
 	f->task = NULL;
 }
@@ -156,7 +156,7 @@ static void end(struct refresh *f)
 	free(f);
 	if (!t)
 		return;
-	t->abort.let_go = NULL;
+	t->own.abort.let_go = NULL;
 	if (!err)
 		run(t);
 	else if (err == ERR_TERMINATED)
@@ -208,7 +208,7 @@ void dev_refreshed(struct dev_task *t, void (*run)(struct dev_task *t))
 	f->from = t->nexus->cfg.worker;
 	f->task = t;
 	f->run = run;
-	t->abort.let_go = let_go;
-	t->abort.waits_for = f;
+	t->own.abort.let_go = let_go;
+	t->own.abort.waits_for = f;
 	dev_round_go(&f->round, f->from, DEV_HOME, ask);
 }

@@ -35,21 +35,22 @@ static inline bool dev_task_is_in_set(const struct dev_task *t)
 /* dev_task_is_sane returns whether t's members agree with its state. */
 static inline bool dev_task_is_sane(const struct dev_task *t)
 {
-	bool holds_blocks = t->range.state != DEV_HOLD_NONE;
+	bool holds_blocks = t->own.range.state != DEV_HOLD_NONE;
 
-	switch (t->state) {
+	switch (t->own.state) {
 	case DEV_TASK_NEW: /* it has nothing of the device */
-		return !holds_blocks && !t->mem.buf && !t->copy;
+		return !holds_blocks && !t->own.mem.buf && !t->own.copy;
 	case DEV_TASK_WANTS_DATA: /* no other command may wait for it */
-		return !holds_blocks && !t->abort.due &&
+		return !holds_blocks && !t->own.abort.due &&
 		       (t->waits || !t->held_back);
 	case DEV_TASK_DORMANT: /* it has its memory, and a waker */
-		return !holds_blocks && !t->abort.due && !t->waits &&
+		return !holds_blocks && !t->own.abort.due && !t->waits &&
 		       dev_task_is_in_set(t);
 	case DEV_TASK_RUNNING: /* it waits for memory no more */
 		return !t->waits && !t->held_back;
 	case DEV_TASK_HELD: /* an aborted task ends in spite of an ACA */
-		return !holds_blocks && !t->abort.due && dev_task_is_in_set(t);
+		return !holds_blocks && !t->own.abort.due &&
+		       dev_task_is_in_set(t);
 	case DEV_TASK_DONE: /* no other command waits for it any more */
 		return !holds_blocks && !t->waits && !dev_task_is_in_set(t);
 	}
@@ -59,8 +60,8 @@ static inline bool dev_task_is_sane(const struct dev_task *t)
 /* dev_task_go is the only function that changes the state. */
 static inline void dev_task_go(struct dev_task *t, enum dev_task_state next)
 {
-	assert(dev_task_may_go[t->state] & BIT(next));
-	t->state = next;
+	assert(dev_task_may_go[t->own.state] & BIT(next));
+	t->own.state = next;
 	ASSERT_SANE(dev_task_is_sane(t));
 }
 

@@ -581,7 +581,7 @@ bool dev_aux(struct dev_task *t, size_t len);
 /* The bytes that the initiator transfers for one block. */
 static inline uint32_t dev_wire_block(const struct dev_task *t)
 {
-	return t->lu->block_size + (t->protect.field ? 8u : 0);
+	return t->lu->block_size + (t->own.protect.field ? 8u : 0);
 }
 /* dev_pi_buf: t->mem.pi for so many blocks; false: t was ended BUSY. */
 bool dev_pi_buf(struct dev_task *t, uint64_t blocks);

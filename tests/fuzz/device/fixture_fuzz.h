@@ -44,8 +44,8 @@ static inline void check_our_end(const struct dev_fixture *r, int status,
 	if (status == SCSI_CHECK_CONDITION && r->in_len)
 		abort();
 	/* a field pointer into the CDB must lie in the CDB */
-	if (r->sense.has_field && r->sense.in_cdb && t->row &&
-	    r->sense.field >= t->row->len)
+	if (r->sense.has_field && r->sense.in_cdb && t->own.row &&
+	    r->sense.field >= t->own.row->len)
 		abort();
 }
 

@@ -679,9 +679,9 @@ static void pr_out(unsigned i, unsigned who, enum dev_attr attr, bool naca,
 
 	cmd_begin(i, who, attr, cdb);
 	if (t->out_len) {
-		memset(t->mem.buf, 0, 24);
-		put_be64(t->mem.buf, key);
-		put_be64((uint8_t *)t->mem.buf + 8, sa_key);
+		memset(t->own.mem.buf, 0, 24);
+		put_be64(t->own.mem.buf, key);
+		put_be64((uint8_t *)t->own.mem.buf + 8, sa_key);
 	}
 	dev_task_execute(t);
 	three_settle();

@@ -142,7 +142,7 @@ static void run_case(size_t i, const uint8_t *cdb, uint32_t out, uint32_t in)
 	static const uint8_t data[FX_BLOCK];
 
 	assert_int_equal(fx_begin(R, cdb, 10, out, in), 0);
-	assert_false(R->task.begun.refused);
+	assert_false(R->task.own.begun.refused);
 	cases[i].change();
 	assert_int_equal(fx_execute(R, data), cases[i].status);
 	fx_finish(R);

@@ -526,7 +526,7 @@ static void test_standby_before_the_data_came(void **state)
 	assert_int_equal(dev_group_set(three.server, &change, answered, &a), 0);
 	three_settle();
 	assert_int_equal(a.n, 1);
-	memset(t->mem.buf, 0, 512);
+	memset(t->own.mem.buf, 0, 512);
 	dev_task_execute(t);
 	expect_held(0);
 	assert_int_equal(three_finish(B), SCSI_CHECK_CONDITION);

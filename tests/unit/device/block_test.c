@@ -439,10 +439,10 @@ static void test_chunk_counts_as_memory_of_its_command(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		assert_int_equal(fx_begin(R, rows[i].cdb, 16, rows[i].out, 0),
 				 0);
-		assert_int_equal(R->task.share.charge.len, rows[i].counted);
+		assert_int_equal(R->task.own.share.charge.len, rows[i].counted);
 		fx_execute(R, zeros);
 		fx_finish(R);
-		assert_int_equal(R->task.share.charge.len, 0);
+		assert_int_equal(R->task.own.share.charge.len, 0);
 	}
 }
 
@@ -454,7 +454,7 @@ static const uint8_t compare_and_write[16] = { 0x89, [13] = 1 };
 static void peek(uint8_t *data, const uint8_t cdb[16], uint32_t len)
 {
 	assert_int_equal(fx_begin(R, cdb, 16, len, 0), 0);
-	memset(R->task.mem.buf, 'x', len);
+	memset(R->task.own.mem.buf, 'x', len);
 	dev_task_peek(&R->task, data, len);
 	dev_task_execute(&R->task);
 	dev_task_keep(&R->task);

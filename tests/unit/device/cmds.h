@@ -72,7 +72,7 @@ static inline void cmd_run(unsigned i)
 	struct dev_task *t = &cmds[i].task;
 
 	if (t->out_len)
-		memset(t->mem.buf, 0, t->out_len);
+		memset(t->own.mem.buf, 0, t->out_len);
 	dev_task_execute(t);
 	three_settle();
 }

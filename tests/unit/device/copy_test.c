@@ -529,7 +529,7 @@ static void test_next_copy_before_the_last_is_forgotten(void **state)
 		begin_copy(&first);
 		bs_hold_release(hold, 1);
 		bs_hold_release(hold, 1);
-		assert_int_equal(first.state, DEV_TASK_DONE);
+		assert_int_equal(first.own.state, DEV_TASK_DONE);
 		list[1] = 0;
 		begin_copy(&next);
 		dev_task_end(&first);
@@ -537,7 +537,7 @@ static void test_next_copy_before_the_last_is_forgotten(void **state)
 		assert_int_equal(R->in[4], 0); /* in progress */
 		bs_hold_release(hold, 1);
 		bs_hold_release(hold, 1);
-		assert_int_equal(next.state, DEV_TASK_DONE);
+		assert_int_equal(next.own.state, DEV_TASK_DONE);
 		dev_task_end(&next);
 		assert_int_equal(ask(9), SCSI_GOOD);
 		assert_int_equal(R->in[4], 1);

@@ -208,7 +208,7 @@ static inline int fx_begin(struct dev_fixture *r, const uint8_t *cdb,
 	t->done = fx_done;
 	err = dev_task_begin(t);
 	/* the initiator sends no data for a command that is refused */
-	assert(err || !t->begun.refused || t->out_len == 0);
+	assert(err || !t->own.begun.refused || t->out_len == 0);
 	return err;
 }
 

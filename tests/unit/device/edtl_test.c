@@ -222,7 +222,7 @@ static void test_direction_and_length_rfc7143_11_4_5(void **state)
 		} else if (n) {
 			data_out(c, n);
 			out++;
-		} else if (c->dir == DIR_NONE && !R->task.begun.refused) {
+		} else if (c->dir == DIR_NONE && !R->task.own.begun.refused) {
 			int status = R->task.status;
 
 			/* The command transfers no data: the residual is all of

@@ -8,8 +8,8 @@
 
 static inline void no_more_steps(struct dev_task *t)
 {
-	t->steps.next = NULL;
-	t->steps.again = true;
+	t->own.steps.next = NULL;
+	t->own.steps.again = true;
 }
 
 #endif

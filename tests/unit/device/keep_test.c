@@ -52,7 +52,7 @@ static void test_swp_while_data_came_in_spc4_7_5_8(void **state)
 	(void)state;
 	assert_int_equal(t->out_len, 512);
 	assert_int_equal(select_swp(A, 0, SWP), SCSI_GOOD);
-	memset(t->mem.buf, 0, 512);
+	memset(t->own.mem.buf, 0, 512);
 	dev_task_execute(t);
 	assert_int_equal(three_finish(B), SCSI_CHECK_CONDITION);
 	assert_int_equal(three.i[B].sense.asc, ASC_SOFTWARE_WRITE_PROTECTED);

@@ -123,7 +123,7 @@ static struct dev_task *begin_read(unsigned i)
 
 	t->order.at_once = true;
 	assert_int_equal(dev_task_begin(t), 0);
-	assert_true(t->mem.lent);
+	assert_true(t->own.mem.lent);
 	return t;
 }
 
@@ -178,7 +178,7 @@ static void test_at_once(void **state)
 	/* the same task, for a command to which nothing is lent */
 	cmds[0].task.edtl.keeps = true;
 	assert_int_equal(dev_task_begin(&cmds[0].task), 0);
-	assert_false(cmds[0].task.mem.lent);
+	assert_false(cmds[0].task.own.mem.lent);
 	end(0);
 }
 
@@ -190,7 +190,7 @@ static void after(enum dev_attr attr)
 	assert_int_equal(dev_task_begin(w), 0);
 	dev_task_execute(begin_read(1));
 	assert_false(cmds[1].done);
-	memset(w->mem.buf, DATA, LEN);
+	memset(w->own.mem.buf, DATA, LEN);
 	dev_task_execute(w);
 	three_settle();
 	assert_true(cmds[0].done);
@@ -306,10 +306,10 @@ static void test_data_that_may_be_sent_again(void **state)
 	(void)state;
 	t->order.at_once = t->edtl.again = true;
 	assert_int_equal(dev_task_begin(t), 0);
-	assert_false(t->mem.lent);
+	assert_false(t->own.mem.lent);
 	dev_task_execute(t);
 	expect(0, 0);
-	assert_true(t->mem.loan.is);
+	assert_true(t->own.mem.loan.is);
 	end(0);
 }
 

@@ -74,7 +74,7 @@ static void test_is_lent_until_it_is_fixed(void **state)
 	assert_true(dev_task_fix(&reader));
 	assert_ptr_not_equal(data(), medium());
 	assert_ptr_equal(v->iov,
-			 reader.mem.iov); /* the owner's bufv is valid */
+			 reader.own.mem.iov); /* the owner's bufv is valid */
 	expect_all(0x11);
 	assert_true(dev_task_fix(&reader));
 	write_at(9, 0x22);

@@ -21,9 +21,9 @@ static void print_needs(struct outcome_case *to)
 	}
 	snprintf(to->outcome, OUTCOME_MAX,
 		 "charge %zu, out %u of %llu, LBA %llu + %llu",
-		 t->share.charge.len, (unsigned)t->out_len,
+		 t->own.share.charge.len, (unsigned)t->out_len,
 		 (unsigned long long)t->total.out, (unsigned long long)t->lba,
-		 (unsigned long long)t->blocks);
+		 (unsigned long long)t->own.blocks);
 }
 
 /* protect: the bits of byte 1 that request protection information. */

@@ -412,7 +412,7 @@ static void send(struct dev_task *t, const uint8_t cdb[32])
 	t->edtl.out = FX_BLOCK;
 	t->done = ended;
 	assert_int_equal(dev_task_begin(t), 0);
-	memset(t->mem.buf, 0x0f, FX_BLOCK);
+	memset(t->own.mem.buf, 0x0f, FX_BLOCK);
 	dev_task_execute(t);
 }
 

@@ -233,7 +233,8 @@ static inline void put_sense(char *p, size_t room, unsigned bit, bool of_list)
 static inline void put_outcome(struct outcome_case *to, bool of_list)
 {
 	const struct dev_task *t = &R->task;
-	bool asks = t->status == SCSI_GOOD && t->row && t->row->dir != DIR_IN;
+	bool asks = t->status == SCSI_GOOD && t->own.row &&
+		    t->own.row->dir != DIR_IN;
 	const size_t room = OUTCOME_MAX;
 	char *p = to->outcome;
 	int n;

@@ -148,7 +148,7 @@ static void test_reserved_while_data_came_in(void **state)
 	(void)state;
 	assert_int_equal(t->out_len, 512);
 	assert_int_equal(reserve(A), SCSI_GOOD);
-	memset(t->mem.buf, 0, 512);
+	memset(t->own.mem.buf, 0, 512);
 	dev_task_execute(t);
 	assert_int_equal(three_finish(B), SCSI_RESERVATION_CONFLICT);
 }

@@ -210,7 +210,7 @@ static unsigned flags_of_write(void)
 	assert_int_equal(three.i[A].done, true);
 	assert_int_equal(t->status, SCSI_GOOD);
 	three_finish(A);
-	return t->req.flags & BS_FUA;
+	return t->own.req.flags & BS_FUA;
 }
 
 /* SBC-3 §6.5.5: WCE is 0, MODE SELECT cannot set it, each write has FUA. */

@@ -183,7 +183,7 @@ static void test_large_read_gives_way(void **state)
 	fx_finish(&r);
 	assert_int_equal(fx_begin(&r, cdb, 16, 0, 2 * MIB), 0);
 	r.task.edtl.keeps = true;
-	r.task.mem.lent = false;
+	r.task.own.mem.lent = false;
 	(void)fx_execute(&r, NULL);
 	assert_int_equal(turns(), 2 * MIB / PART);
 	assert_int_equal(r.task.in.len, 2 * MIB);

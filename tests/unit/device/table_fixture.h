@@ -245,7 +245,7 @@ static inline void check_pointer(const struct dev_task *t)
 
 	if (s->asc == ASC_INVALID_FIELD_IN_CDB) {
 		CHECK_THAT(s->has_field && s->in_cdb);
-		CHECK_THAT(s->field < (t->row		   ? t->row->len
+		CHECK_THAT(s->field < (t->own.row	   ? t->own.row->len
 				       : t->cdb[0] == 0x7f ? 9
 							   : 2));
 	}
@@ -255,8 +255,9 @@ static inline void check_pointer(const struct dev_task *t)
 	}
 	/* The fixed format has 32 bits for the LBA (§4.5.3). */
 	if (s->asc == ASC_LBA_OUT_OF_RANGE &&
-	    (descriptors || (t->lba <= UINT32_MAX && t->row->op != SCSI_UNMAP &&
-			     t->row->op != SCSI_EXTENDED_COPY)))
+	    (descriptors ||
+	     (t->lba <= UINT32_MAX && t->own.row->op != SCSI_UNMAP &&
+	      t->own.row->op != SCSI_EXTENDED_COPY)))
 		CHECK_THAT(s->has_info);
 }
 
@@ -309,7 +310,7 @@ static inline void run(const uint8_t *cdb, uint16_t cdb_len, const void *data,
 	CHECK_THAT(fx_execute(R, data) >= 0);
 	fx_finish(R);
 	check_end(in, &before);
-	stale = R->task.status == SCSI_GOOD && R->task.row->dir != DIR_IN;
+	stale = R->task.status == SCSI_GOOD && R->task.own.row->dir != DIR_IN;
 }
 
 static inline bool refused(uint16_t asc)

@@ -466,7 +466,7 @@ static uint64_t taken(const struct dev_command *c, unsigned at, unsigned bytes,
 	put_number(cdb, at, bytes, n);
 	fx_begin(R, cdb, CDB_MAX, 0, 0);
 	dev_task_end(&R->task);
-	return R->task.blocks;
+	return R->task.own.blocks;
 }
 
 /* blocks_at returns the offset of the number of blocks; 0: the row has none. */

@@ -19,9 +19,9 @@ static inline void check_nexus_tasks(const struct dev_nexus *n)
 			list_entry(it, struct dev_task, order.in_set);
 
 		assert_true(dev_task_is_sane(t));
-		assert_int_not_equal(t->state, DEV_TASK_NEW);
-		dormant += t->state == DEV_TASK_DORMANT ||
-			   t->state == DEV_TASK_HELD;
+		assert_int_not_equal(t->own.state, DEV_TASK_NEW);
+		dormant += t->own.state == DEV_TASK_DORMANT ||
+			   t->own.state == DEV_TASK_HELD;
 	}
 	assert_int_equal(n->ndormant, dormant);
 }

@@ -42,7 +42,7 @@ static struct dev_task *task_in(enum dev_task_state s)
 	list_init(&t->order.in_set);
 	if (s != DEV_TASK_NEW && s != DEV_TASK_DONE)
 		list_push_back(&set, &t->order.in_set);
-	t->state = s;
+	t->own.state = s;
 	assert_true(dev_task_is_sane(t));
 	return t;
 }
@@ -53,9 +53,9 @@ static void test_only_a_running_task_holds_blocks(void **state)
 	for (unsigned s = 0; s < TASK_STATES; s++) {
 		struct dev_task *t = task_in((enum dev_task_state)s);
 
-		t->range.state = DEV_HOLD_SHARED;
+		t->own.range.state = DEV_HOLD_SHARED;
 		assert_int_equal(dev_task_is_sane(t), s == DEV_TASK_RUNNING);
-		t->range.state = DEV_HOLD_WAITS;
+		t->own.range.state = DEV_HOLD_WAITS;
 		assert_int_equal(dev_task_is_sane(t), s == DEV_TASK_RUNNING);
 	}
 }
@@ -80,7 +80,7 @@ static void test_only_a_running_task_ends_after_its_abort(void **state)
 {
 	(void)state;
 	for (unsigned s = DEV_TASK_WANTS_DATA; s < DEV_TASK_DONE; s++) {
-		task_in((enum dev_task_state)s)->abort.due = true;
+		task_in((enum dev_task_state)s)->own.abort.due = true;
 		assert_int_equal(dev_task_is_sane(&task),
 				 s == DEV_TASK_RUNNING);
 	}
@@ -103,9 +103,9 @@ static void test_an_ended_task_has_no_memory(void **state)
 	struct dev_copy copy = { .state = COPY_NONE };
 
 	(void)state;
-	task_in(DEV_TASK_NEW)->mem.buf = &byte;
+	task_in(DEV_TASK_NEW)->own.mem.buf = &byte;
 	assert_false(dev_task_is_sane(&task));
-	task_in(DEV_TASK_NEW)->copy = &copy;
+	task_in(DEV_TASK_NEW)->own.copy = &copy;
 	assert_false(dev_task_is_sane(&task));
 }
 
