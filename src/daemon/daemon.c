@@ -218,11 +218,11 @@ static int open_daemon(struct daemon *d)
 /* Closes what open_daemon has opened, also if it has failed. */
 static void close_daemon(struct daemon *d)
 {
-	snapshot_abandon(d);
 	apply_end(d);
-	http_close(d);
 	if (d->control)
 		control_close(d->control);
+	snapshot_abandon(d);
+	http_close(d);
 	listen_close(d);
 	workers_stop(d);
 	health_close(d);

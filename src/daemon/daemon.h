@@ -163,6 +163,19 @@ int workers_start(struct daemon *d);
 void workers_stop(struct daemon *d);
 /* worker_post sends msg to a worker, from any thread. */
 void worker_post(void *arg, unsigned worker, struct dev_msg *msg);
+/* A message that visits all workers, worker 0 first. */
+struct tour {
+	struct dev_msg msg;
+	struct daemon *daemon;
+	unsigned worker; /* that has the message */
+	void (*visit)(struct tour *t, struct worker *w);
+	void (*done)(struct tour *t);
+};
+/* workers_visit calls visit on the thread of each worker in turn, then done on worker 0. The
+ * caller keeps t until then. */
+void workers_visit(struct daemon *d, struct tour *t,
+		   void (*visit)(struct tour *t, struct worker *w),
+		   void (*done)(struct tour *t));
 /* worker_buf_get returns a buffer of the worker's pool (bufpool_get), which the
  * caller gives back by worker_buf_put. NULL: no memory. On the worker's
  * thread. */

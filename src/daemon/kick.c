@@ -9,14 +9,12 @@
 #include "daemon/daemon.h"
 
 struct kick {
-	struct dev_msg msg;
-	struct daemon *d;
+	struct tour tour;
 	const struct kick_how *how;
 	bool (*is_chosen)(void *arg, const struct tgt_conn_status *st);
 	void (*done)(void *arg, const struct list *all);
 	void *arg;
-	/* the worker that the message visits, then worker 0 */
-	unsigned worker;
+	/* the worker that is visited, then worker 0 */
 	struct list all; /* struct kicked */
 	unsigned nall;
 	/* worker 0 */
@@ -94,6 +92,7 @@ static struct kicked *kicked_new(const struct tgt_conn_status *st)
 static bool choose(void *arg, const struct tgt_conn_status *st)
 {
 	struct kick *k = arg;
+	struct daemon *d = k->tour.daemon;
 	struct kicked *x;
 
 	if (!k->is_chosen(k->arg, st))
@@ -105,34 +104,27 @@ static bool choose(void *arg, const struct tgt_conn_status *st)
 	list_push_back(&k->all, &x->link);
 	k->nall++;
 	if (!st->lost) {
-		list_push_back(&k->d->workers[k->worker].kicked, &x->place);
+		list_push_back(&d->workers[k->tour.worker].kicked, &x->place);
 		return true;
 	}
 	x->msg.run = note_end; /* it has ended already */
-	worker_post(k->d, 0, &x->msg);
+	worker_post(d, 0, &x->msg);
 	return true;
 }
 
-static void visited(struct dev_msg *m)
+static void visited(struct tour *t)
 {
-	struct kick *k = container_of(m, struct kick, msg);
+	struct kick *k = container_of(t, struct kick, tour);
 
 	k->visited = true;
 	end_if_complete(k);
 }
 
-static void visit(struct dev_msg *m)
+static void visit(struct tour *t, struct worker *w)
 {
-	struct kick *k = container_of(m, struct kick, msg);
-	struct daemon *d = k->d;
-	unsigned next = k->worker + 1;
+	struct kick *k = container_of(t, struct kick, tour);
 
-	tgt_worker_end(d->workers[k->worker].target, k->how->now,
-		       k->how->reason, choose, k);
-	k->worker = next;
-	if (next == d->nworkers)
-		m->run = visited;
-	worker_post(d, next == d->nworkers ? 0 : next, m);
+	tgt_worker_end(w->target, k->how->now, k->how->reason, choose, k);
 }
 
 struct kick *
@@ -144,13 +136,11 @@ kick_begin(struct daemon *d, const struct kick_how *how,
 
 	if (!k)
 		return NULL;
-	k->d = d;
 	k->how = how;
 	k->is_chosen = is_chosen;
 	k->done = done;
 	k->arg = arg;
 	list_init(&k->all);
-	k->msg.run = visit;
-	worker_post(d, 0, &k->msg);
+	workers_visit(d, &k->tour, visit, visited);
 	return k;
 }

@@ -37,8 +37,7 @@ struct service {
 	xtime period; /* between two signs of life; 0: no watchdog */
 	struct io_timer timer;
 	bool has_timer;
-	struct dev_msg visit; /* goes through all workers */
-	unsigned worker;      /* the next one */
+	struct tour visit;
 	bool visiting;
 	bool is_next; /* has taken over: not the process that was started */
 	struct daemon *daemon;
@@ -202,36 +201,27 @@ static void update_status(struct service *s)
 
 /* ---- the watchdog ---- */
 
-static void visit_end(struct dev_msg *m)
+static void visit_worker(struct tour *t, struct worker *w)
 {
-	struct service *s = container_of(m, struct service, visit);
+	(void)t;
+	(void)w;
+}
+
+static void visit_end(struct tour *t)
+{
+	struct service *s = container_of(t, struct service, visit);
 
 	s->visiting = false;
 	notify(s, "WATCHDOG=1");
 }
 
-static void visit_next(struct dev_msg *m)
-{
-	struct service *s = container_of(m, struct service, visit);
-	unsigned next = ++s->worker;
-
-	if (next == s->daemon->nworkers) {
-		m->run = visit_end;
-		next = 0;
-	}
-	worker_post(s->daemon, next, m);
-}
-
-/* A sign of life needs the loop of each worker: a message visits them all. While
- * one does not answer, systemd gets none. */
+/* A sign of life needs the loop of each worker. While one does not answer, systemd gets none. */
 static void visit_workers(struct service *s)
 {
 	if (s->visiting)
 		return;
 	s->visiting = true;
-	s->worker = 0;
-	s->visit.run = visit_next;
-	worker_post(s->daemon, 0, &s->visit);
+	workers_visit(s->daemon, &s->visit, visit_worker, visit_end);
 }
 
 static void do_chores(struct io_timer *t)

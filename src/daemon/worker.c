@@ -23,6 +23,36 @@ void worker_post(void *arg, unsigned worker, struct dev_msg *msg)
 	mailbox_put(&d->workers[worker].mail, msg);
 }
 
+static void tour_end(struct dev_msg *m)
+{
+	struct tour *t = container_of(m, struct tour, msg);
+
+	t->done(t);
+}
+
+static void tour_next(struct dev_msg *m)
+{
+	struct tour *t = container_of(m, struct tour, msg);
+	struct daemon *d = t->daemon;
+
+	t->visit(t, &d->workers[t->worker]);
+	if (++t->worker == d->nworkers) {
+		t->worker = 0;
+		m->run = tour_end;
+	}
+	worker_post(d, t->worker, m);
+}
+
+void workers_visit(struct daemon *d, struct tour *t,
+		   void (*visit)(struct tour *t, struct worker *w),
+		   void (*done)(struct tour *t))
+{
+	*t = (struct tour){
+		.msg.run = tour_next, .daemon = d, .visit = visit, .done = done
+	};
+	worker_post(d, 0, &t->msg);
+}
+
 void *worker_buf_get(void *arg, unsigned worker, size_t len)
 {
 	struct daemon *d = arg;

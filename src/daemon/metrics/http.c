@@ -315,7 +315,7 @@ static void wait_for_snapshot(struct http_request *q)
 	MHD_suspend_connection(q->conn);
 	list_push_back(&h->texts.waiting, &q->link);
 	if (is_first)
-		snapshot_collect(h->daemon, snapshot_done, h);
+		snapshot_collect(h->daemon, true, snapshot_done, h);
 }
 
 /* A check of the health needs an answer of all workers, and no text. */

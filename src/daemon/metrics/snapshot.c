@@ -10,9 +10,9 @@
 #include "daemon/units.h"
 
 struct collect {
-	struct dev_msg msg;
+	struct tour tour;
 	struct list link; /* daemon.snapshots */
-	unsigned worker;  /* that has the message */
+	bool counters;	  /* not the sessions only */
 	bool failed;	  /* no memory */
 	struct snapshot s;
 	void (*done)(void *arg, const struct snapshot *s);
@@ -177,6 +177,10 @@ static void add_all(struct collect *k, const struct worker *w)
 	struct tgt_worker_stats ws;
 	struct traffic moved;
 
+	if (!k->counters) {
+		status_sessions(w, k->s.sessions, SIZE_MAX);
+		return;
+	}
 	tgt_worker_units(w->target, add_unit, k);
 	tgt_worker_ended(w->target, add_ended, k);
 	tgt_worker_each(w->target, add_session, k);
@@ -206,9 +210,9 @@ static void collect_free(struct collect *k)
 	free(k);
 }
 
-static void collect_end(struct dev_msg *m)
+static void collect_end(struct tour *t)
 {
-	struct collect *k = container_of(m, struct collect, msg);
+	struct collect *k = container_of(t, struct collect, tour);
 
 	if (!k->failed)
 		drop_removed(&k->s);
@@ -216,22 +220,18 @@ static void collect_end(struct dev_msg *m)
 	collect_free(k);
 }
 
-static void collect_visit(struct dev_msg *m)
+static void collect_visit(struct tour *t, struct worker *w)
 {
-	struct collect *k = container_of(m, struct collect, msg);
-	struct daemon *d = k->s.daemon;
-	unsigned next = k->worker + 1;
+	struct collect *k = container_of(t, struct collect, tour);
+	xtime began = io_now_exact();
 
 	if (!k->failed)
-		add_all(k, &d->workers[k->worker]);
-	k->worker = next;
-	if (next == d->nworkers)
-		m->run = collect_end;
-	worker_post(d, next == d->nworkers ? 0 : next, m);
+		add_all(k, w);
+	k->s.took += io_now_exact() - began;
 }
 
 /* Without memory for the message itself, done is called at once. */
-void snapshot_collect(struct daemon *d,
+void snapshot_collect(struct daemon *d, bool counters,
 		      void (*done)(void *arg, const struct snapshot *s),
 		      void *arg)
 {
@@ -241,15 +241,15 @@ void snapshot_collect(struct daemon *d,
 		done(arg, NULL);
 		return;
 	}
+	k->counters = counters;
 	k->done = done;
 	k->arg = arg;
 	k->s.daemon = d;
 	list_init(&k->s.targets);
 	k->s.sessions = json_array();
-	k->failed = !list_units(&k->s) || !k->s.sessions;
-	k->msg.run = collect_visit;
+	k->failed = (counters && !list_units(&k->s)) || !k->s.sessions;
 	list_push_back(&d->snapshots, &k->link);
-	worker_post(d, 0, &k->msg);
+	workers_visit(d, &k->tour, collect_visit, collect_end);
 }
 
 void snapshot_abandon(struct daemon *d)
@@ -259,6 +259,6 @@ void snapshot_abandon(struct daemon *d)
 			list_entry(d->snapshots.next, struct collect, link);
 
 		k->failed = true;
-		collect_end(&k->msg);
+		collect_end(&k->tour);
 	}
 }

@@ -40,12 +40,13 @@ struct snapshot {
 	struct tgt_worker_stats workers;
 	struct traffic traffic;
 	size_t buffers_used, buffers_cached; /* bytes */
+	xtime took;			     /* on all workers */
 };
 
 /* snapshot_collect calls done with a snapshot, which done borrows for the call,
  * or with NULL: no memory, or the process ends; from within only without
- * memory. On worker 0. */
-void snapshot_collect(struct daemon *d,
+ * memory. counters false: the snapshot has the sessions only, but all of them. On worker 0. */
+void snapshot_collect(struct daemon *d, bool counters,
 		      void (*done)(void *arg, const struct snapshot *s),
 		      void *arg);
 /* snapshot_abandon calls done with NULL for the snapshots in progress; after

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/internal.h"
 #include "daemon/say.h"
 #include "daemon/unix_socket.h"
@@ -145,7 +146,6 @@ struct control *control_open(struct daemon *d, const char *path)
 	list_init(&k->clients);
 	list_init(&k->turns);
 	pace_init(&k->pace, k->loop, &share, client_take_turn);
-	list_init(&k->collects);
 	list_init(&k->endings);
 	list_init(&k->handovers);
 	rpc_wait_open(k);
@@ -169,7 +169,7 @@ void control_close(struct control *k)
 	while (!list_empty(&k->clients))
 		client_close(list_entry(k->clients.next, struct client, link));
 	rpc_events_end(k);
-	rpc_collect_end(k);
+	snapshot_abandon(k->daemon);
 	rpc_kick_end(k);
 	rpc_cluster_end(k);
 	rpc_wait_close(k);

@@ -30,6 +30,7 @@ struct cfg_errors;
 struct cfg_model;
 struct client;
 struct events;
+struct snapshot;
 
 struct control {
 	struct daemon *daemon;
@@ -40,7 +41,6 @@ struct control {
 	struct io_timer rest;  /* pauses accept after it failed */
 	int spare;	     /* a descriptor for when no other is left; or -1 */
 	struct list clients; /* the client with the oldest request first */
-	struct list collects;  /* struct collect of collect.c */
 	struct events *events; /* NULL: none was asked for */
 	struct list endings;   /* struct kick_call of methods_sessions.c */
 	struct list handovers; /* struct cluster_call of methods_cluster.c */
@@ -183,19 +183,15 @@ void method_group(const struct request *r);
 /* method_port notes that a port of another iserd is online or offline. */
 void method_port(const struct request *r);
 
-/*
- * rpc_collect, of collect.c, calls respond later with the connections of all workers
- * (status_sessions), which respond takes over; arg is freed afterwards. respond is
- * not called if the client has gone.
- */
-void rpc_collect(const struct request *r,
-		 void (*respond)(struct client *c, json_t *id, json_t *sessions,
-				 void *arg),
+/* Makes a response of a snapshot, which is borrowed for the call. */
+typedef void rpc_respond(struct client *c, json_t *id, const struct snapshot *s,
+			 void *arg);
+/* rpc_collect, of collect.c, calls respond later with a snapshot (snapshot_collect); arg is
+ * freed afterwards. respond is not called if the client has gone. */
+void rpc_collect(const struct request *r, bool counters, rpc_respond *respond,
 		 void *arg);
-/* rpc_collect_end frees what is collected for responses that are still owed; after
- * workers_stop, when no other worker has a message with it. rpc_kick_end, of
- * methods_sessions.c, does the same for sessions that were to end. */
-void rpc_collect_end(struct control *k);
+/* rpc_kick_end, of methods_sessions.c, frees what is collected for responses that are still
+ * owed; after workers_stop, when no other worker has a message with it. */
 void rpc_kick_end(struct control *k);
 /* method_session, of methods_sessions.c, executes a verb of sessions, or with
  * connections of connections. name NULL: the verb has none. */

@@ -177,57 +177,42 @@ static void method_schema(const struct request *r)
 	client_result(r->client, r->id, schema_json());
 }
 
-/* ---- status ---- */
+/* ---- of a snapshot ---- */
 
-static void status_respond(struct client *c, json_t *id, json_t *sessions,
-			   void *arg)
+static void status_respond(struct client *c, json_t *id,
+			   const struct snapshot *s, void *arg)
 {
 	(void)arg;
-	client_result(c, id, status_daemon(c->control->daemon, sessions));
+	client_result(c, id, status_daemon(s->daemon, s->sessions));
 }
 
 static void method_status(const struct request *r)
 {
-	rpc_collect(r, status_respond, NULL);
+	rpc_collect(r, false, status_respond, NULL);
 }
 
-static void tree_respond(struct client *c, json_t *id, json_t *sessions,
+static void tree_respond(struct client *c, json_t *id, const struct snapshot *s,
 			 void *arg)
 {
 	(void)arg;
-	client_result(c, id, status_tree(c->control->daemon, sessions));
+	client_result(c, id, status_tree(s->daemon, s->sessions));
 }
 
 static void method_tree(const struct request *r)
 {
-	rpc_collect(r, tree_respond, NULL);
+	rpc_collect(r, false, tree_respond, NULL);
 }
 
-/* ---- stats ---- */
-
-static void stats_respond(void *arg, const struct snapshot *s)
+static void stats_respond(struct client *c, json_t *id,
+			  const struct snapshot *s, void *arg)
 {
-	struct owed *o = arg;
-	bool is_there = client_settle(o);
-
-	if (is_there && s)
-		client_result(o->client, o->id, numbers_json(s));
-	else if (is_there)
-		client_error(o->client, o->id, RPC_INTERNAL, "out of memory");
-	json_decref(o->id);
-	free(o);
+	(void)arg;
+	client_result(c, id, numbers_json(s));
 }
 
 static void method_stats(const struct request *r)
 {
-	struct owed *o = malloc(sizeof(*o));
-
-	if (!o) {
-		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
-		return;
-	}
-	*o = client_owe(r);
-	snapshot_collect(request_daemon(r), stats_respond, o);
+	rpc_collect(r, true, stats_respond, NULL);
 }
 
 /* ---- parameters ---- */

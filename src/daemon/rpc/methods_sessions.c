@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "daemon/kick.h"
+#include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/internal.h"
 #include "iscsi/names.h"
 
@@ -101,14 +102,14 @@ static json_t *row_of(const struct choice *c, json_t *s)
 	return row;
 }
 
-static void respond_list(struct client *c, json_t *id, json_t *sessions,
-			 void *arg)
+static void respond_list(struct client *c, json_t *id,
+			 const struct snapshot *snap, void *arg)
 {
 	const struct choice *what = arg;
 	json_t *out = json_array(), *s;
 	size_t i;
 
-	json_array_foreach(sessions, i, s)
+	json_array_foreach(snap->sessions, i, s)
 	{
 		if (!is_chosen(what, s))
 			continue;
@@ -117,7 +118,6 @@ static void respond_list(struct client *c, json_t *id, json_t *sessions,
 		else
 			json_array_append(out, s);
 	}
-	json_decref(sessions);
 	if (!what->is_list && !json_array_size(out))
 		refuse(c, id, what);
 	else
@@ -237,5 +237,5 @@ void method_session(const struct request *r, bool connections, const char *verb,
 	else if (!strcmp(verb, "kick"))
 		kick(r, what);
 	else
-		rpc_collect(r, respond_list, what);
+		rpc_collect(r, false, respond_list, what);
 }

@@ -393,7 +393,7 @@ json_t *status_drain(const struct daemon *d)
 json_t *status_daemon(struct daemon *d, json_t *sessions)
 {
 	return json_pack("{s:s, s:o, s:o, s:s, s:i, s:s, s:o, s:o, s:o, s:o, "
-			 "s:o}",
+			 "s:O}",
 			 "version", OPENISER_VERSION, "targets",
 			 target_names(d), "drain", status_drain(d), "io",
 			 io_backend_name(io_loop_backend(d->loops[0])),

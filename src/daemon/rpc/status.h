@@ -15,7 +15,7 @@ struct portal;
 /* status_sessions appends the worker's connections to the array sessions until
  * it has `most`; on the worker's thread. */
 void status_sessions(const struct worker *w, json_t *sessions, size_t most);
-/* status_daemon is the result of "status"; takes over sessions. */
+/* status_daemon is the result of "status". */
 json_t *status_daemon(struct daemon *d, json_t *sessions);
 /* status_listeners returns the addresses at which the portal group listens; status_listen
  * those of all portal groups. */
@@ -47,8 +47,8 @@ json_t *status_reservations(const struct daemon *d);
 json_t *status_drain(const struct daemon *d);
 /* status_targets is the result of "targets". */
 json_t *status_targets(const struct daemon *d);
-/* status_tree, of status_tree.c, is the result of "tree"; takes over sessions. */
-json_t *status_tree(const struct daemon *d, json_t *sessions);
+/* status_tree, of status_tree.c, is the result of "tree". */
+json_t *status_tree(const struct daemon *d, const json_t *sessions);
 /* status_groups is the result of "groups". */
 json_t *status_groups(const struct daemon *d);
 

@@ -122,7 +122,7 @@ static json_t *portals_json(const struct daemon *d)
 	return all;
 }
 
-json_t *status_tree(const struct daemon *d, json_t *sessions)
+json_t *status_tree(const struct daemon *d, const json_t *sessions)
 {
 	json_t *by_target = sessions_by_target(sessions), *tree;
 	char host[256];
@@ -134,6 +134,5 @@ json_t *status_tree(const struct daemon *d, json_t *sessions)
 			 portals_json(d), "targets",
 			 targets_json(d, by_target));
 	json_decref(by_target);
-	json_decref(sessions);
 	return tree;
 }
