@@ -6,13 +6,7 @@
 #include <string.h>
 
 #include "tools/ctl_print.h"
-
-static const char *text_of(const json_t *o, const char *key)
-{
-	const char *text = json_string_value(json_object_get(o, key));
-
-	return text ? text : "";
-}
+#include "tools/json_get.h"
 
 static void copy(json_t *row, const char *name, const json_t *from,
 		 const char *key)
@@ -22,7 +16,7 @@ static void copy(json_t *row, const char *name, const json_t *from,
 
 static json_t *unit_row(const json_t *u)
 {
-	const char *owner = text_of(u, "owner");
+	const char *owner = get_text(u, "owner");
 	json_t *row = json_object();
 
 	copy(row, "backstore", u, "backstore");
@@ -58,10 +52,10 @@ static void add_gateways(json_t *rows, const json_t *u)
 
 static void print_refused(const json_t *u)
 {
-	const char *why = text_of(u, "refused");
+	const char *why = get_text(u, "refused");
 
 	if (*why)
-		printf("\n%s does not join: %s\n", text_of(u, "backstore"),
+		printf("\n%s does not join: %s\n", get_text(u, "backstore"),
 		       why);
 }
 
@@ -75,9 +69,8 @@ void ctl_print_cluster(const json_t *status)
 		json_array_append_new(units, unit_row(u));
 		add_gateways(gateways, u);
 	}
-	printf("gateway %s, number %lld\n", text_of(status, "gateway"),
-	       (long long)json_integer_value(
-		       json_object_get(status, "number")));
+	printf("gateway %s, number %lld\n", get_text(status, "gateway"),
+	       get_number(status, "number"));
 	if (json_array_size(units)) {
 		putchar('\n');
 		ctl_print_table(units);

@@ -7,23 +7,7 @@
 #include <stdio.h>
 
 #include "tools/ctl_print.h"
-
-static const char *text_of(const json_t *o, const char *key)
-{
-	const char *text = json_string_value(json_object_get(o, key));
-
-	return text ? text : "";
-}
-
-static bool is_true(const json_t *o, const char *key)
-{
-	return json_is_true(json_object_get(o, key));
-}
-
-static long long number_of(const json_t *o, const char *key)
-{
-	return (long long)json_integer_value(json_object_get(o, key));
-}
+#include "tools/json_get.h"
 
 __attribute__((format(printf, 2, 3))) static void
 print_line(unsigned depth, const char *format, ...)
@@ -42,22 +26,22 @@ print_line(unsigned depth, const char *format, ...)
 static void print_backstore(const json_t *b)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-	double size = (double)number_of(b, "size");
-	const char *store = text_of(b, "store");
-	const char *trouble = text_of(b, "trouble");
+	double size = (double)get_number(b, "size");
+	const char *store = get_text(b, "store");
+	const char *trouble = get_text(b, "trouble");
 	unsigned u = 0;
 
 	for (; size >= 1024 && u < 4; u++)
 		size /= 1024;
-	print_line(2, "%s: %s, %.4g %s%s%s%s%s", text_of(b, "backstore"),
+	print_line(2, "%s: %s, %.4g %s%s%s%s%s", get_text(b, "backstore"),
 		   *store ? store : "no medium", size, units[u],
-		   is_true(b, "read_only") ? ", read-only" : "",
+		   get_flag(b, "read_only") ? ", read-only" : "",
 		   json_array_size(json_object_get(b, "luns")) ? ""
 							       : ", no LUN",
 		   *trouble ? ", " : "",
-		   *trouble			? trouble
-		   : is_true(b, "flush_failed") ? ", a flush failed"
-						: "");
+		   *trouble			 ? trouble
+		   : get_flag(b, "flush_failed") ? ", a flush failed"
+						 : "");
 }
 
 /* ---- targets ---- */
@@ -69,9 +53,9 @@ static void print_luns(unsigned depth, const json_t *luns)
 
 	json_array_foreach((json_t *)luns, i, l)
 	{
-		print_line(depth, "LUN %lld: %s%s", number_of(l, "lun"),
-			   text_of(l, "backstore"),
-			   is_true(l, "read_only") ? ", read-only" : "");
+		print_line(depth, "LUN %lld: %s%s", get_number(l, "lun"),
+			   get_text(l, "backstore"),
+			   get_flag(l, "read_only") ? ", read-only" : "");
 	}
 }
 
@@ -83,7 +67,7 @@ static void print_maps(const json_t *maps)
 	json_array_foreach((json_t *)maps, i, map)
 	{
 		names = ctl_line(json_object_get(map, "initiators"));
-		print_line(3, "map %lld, for %s", number_of(map, "map"),
+		print_line(3, "map %lld, for %s", get_number(map, "map"),
 			   json_string_value(names));
 		json_decref(names);
 		print_luns(4, json_object_get(map, "luns"));
@@ -92,8 +76,8 @@ static void print_maps(const json_t *maps)
 
 static void print_session(const json_t *s)
 {
-	const char *account = text_of(s, "account");
-	long long age = number_of(s, "age");
+	const char *account = get_text(s, "account");
+	long long age = get_number(s, "age");
 	char since[32];
 
 	if (age >= 86400)
@@ -107,23 +91,23 @@ static void print_session(const json_t *s)
 	else
 		snprintf(since, sizeof(since), "%lld s", age);
 	print_line(3, "session of %s at %s, %s%s%s%s%s, for %s",
-		   text_of(s, "initiator"), text_of(s, "peer"),
-		   text_of(s, "kind"), *account ? ", account " : "", account,
-		   *account ? " by " : "", text_of(s, "algorithm"), since);
+		   get_text(s, "initiator"), get_text(s, "peer"),
+		   get_text(s, "kind"), *account ? ", account " : "", account,
+		   *account ? " by " : "", get_text(s, "algorithm"), since);
 }
 
 static void print_target(const json_t *t)
 {
 	json_t *sessions = json_object_get(t, "sessions"), *s;
 	json_t *portals = ctl_line(json_object_get(t, "portal_groups"));
-	const char *alias = text_of(t, "alias");
+	const char *alias = get_text(t, "alias");
 	size_t i;
 
 	print_line(2, "%s%s%s%s, auth group %s, portal groups %s%s",
-		   text_of(t, "name"), *alias ? " (" : "", alias,
-		   *alias ? ")" : "", text_of(t, "auth_group"),
+		   get_text(t, "name"), *alias ? " (" : "", alias,
+		   *alias ? ")" : "", get_text(t, "auth_group"),
 		   json_string_value(portals),
-		   is_true(t, "drains") ? ", no new sessions (drain)" : "");
+		   get_flag(t, "drains") ? ", no new sessions (drain)" : "");
 	json_decref(portals);
 	print_luns(3, json_object_get(t, "luns"));
 	print_maps(json_object_get(t, "maps"));
@@ -140,8 +124,8 @@ void ctl_print_tree(const json_t *tree)
 	json_t *all, *v, *addresses;
 	size_t i;
 
-	print_line(0, "iserd %s on %s", text_of(tree, "version"),
-		   text_of(tree, "host"));
+	print_line(0, "iserd %s on %s", get_text(tree, "version"),
+		   get_text(tree, "host"));
 	all = json_object_get(tree, "backstores");
 	print_line(1, "backstores [%zu]", json_array_size(all));
 	json_array_foreach(all, i, v)
@@ -153,8 +137,8 @@ void ctl_print_tree(const json_t *tree)
 	json_array_foreach(all, i, v)
 	{
 		addresses = ctl_line(json_object_get(v, "listen"));
-		print_line(2, "%s, tag %lld: %s", text_of(v, "name"),
-			   number_of(v, "tag"), json_string_value(addresses));
+		print_line(2, "%s, tag %lld: %s", get_text(v, "name"),
+			   get_number(v, "tag"), json_string_value(addresses));
 		json_decref(addresses);
 	}
 	all = json_object_get(tree, "targets");

@@ -136,6 +136,10 @@ bool is_url(const char *text);
 const char *human(uint64_t bytes, char out[32]);
 /* now_ns returns the monotonic time in nanoseconds. */
 uint64_t now_ns(void);
+/* catch_signals makes SIGINT and SIGTERM end a command in order; caught_signals returns how
+ * many of them have come. */
+void catch_signals(void);
+int caught_signals(void);
 
 /* ---- progress.c: a bar with rate and time left, on a terminal only ---- */
 

@@ -21,6 +21,7 @@
 #include "tools/ctl_tree.h"
 #include "tools/follow.h"
 #include "tools/import/import.h"
+#include "tools/json_get.h"
 #include "tools/standard.h"
 #include "tools/top.h"
 
@@ -87,10 +88,7 @@ static void print_lines(const char *text)
 
 static bool is_dry_run(const struct command *c)
 {
-	const char *word =
-		json_string_value(json_object_get(c->params, "dry-run"));
-
-	return word && !strcmp(word, "yes");
+	return !strcmp(get_text(c->params, "dry-run"), "yes");
 }
 
 /* Prints the units that have a reservation or registrations. */
@@ -103,7 +101,7 @@ static void print_reservations(const json_t *units)
 	{
 		if (json_is_string(json_object_get(u, "type")) ||
 		    json_is_string(json_object_get(u, "reserved")) ||
-		    json_is_true(json_object_get(u, "lost")) ||
+		    get_flag(u, "lost") ||
 		    json_array_size(json_object_get(u, "registrations")))
 			json_array_append(some, u);
 	}

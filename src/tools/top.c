@@ -19,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/opt.h"
 #include "tools/ctl.h"
+#include "tools/json_get.h"
 
 /* The buckets of latencies, as iserctl(1) describes them. */
 #define BUCKETS	     98
@@ -144,18 +145,11 @@ static double inner(const json_t *o, const char *outer, const char *key)
 	return number(json_object_get(o, outer), key);
 }
 
-static const char *text(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
-
 /* Adds the buckets of a LUN's reads or writes, `sign` times. */
 static void add_buckets(double sums[BUCKETS], const json_t *lun, const char *op,
 			int sign)
 {
-	const char *p = text(json_object_get(lun, op), "buckets");
+	const char *p = get_text(json_object_get(lun, op), "buckets");
 
 	while (*p) {
 		char *end;
@@ -205,8 +199,8 @@ static void lun_row(struct row *r, const json_t *now, const json_t *then,
 	static const char *const ops[] = { "read", "write", "other" };
 	double sums[BUCKETS] = { 0 };
 
-	snprintf(r->name, sizeof(r->name), "%s %s", text(now, "backstore"),
-		 text(now, "store"));
+	snprintf(r->name, sizeof(r->name), "%s %s", get_text(now, "backstore"),
+		 get_text(now, "store"));
 	for (unsigned i = 0; i < 3; i++)
 		r->value[COL_OPS] += (inner(now, ops[i], "commands") -
 				      inner(then, ops[i], "commands")) /
@@ -227,8 +221,8 @@ static void lun_row(struct row *r, const json_t *now, const json_t *then,
 static void session_row(struct row *r, const json_t *now, const json_t *then,
 			double seconds)
 {
-	snprintf(r->name, sizeof(r->name), "%s %s", text(now, "initiator"),
-		 text(now, "peer"));
+	snprintf(r->name, sizeof(r->name), "%s %s", get_text(now, "initiator"),
+		 get_text(now, "peer"));
 	r->value[COL_OPS] =
 		(number(now, "commands") - number(then, "commands")) / seconds;
 	r->value[COL_READ] =
@@ -360,7 +354,8 @@ static void print_head(const struct top *t, unsigned width)
 	snprintf(
 		line, sizeof(line),
 		"iserd %s: %d sessions, %d workers, memory %s, %d descriptors%s",
-		text(t->now, "version"), (int)number(t->now, "sessions_total"),
+		get_text(t->now, "version"),
+		(int)number(t->now, "sessions_total"),
 		(int)number(t->now, "workers"),
 		value_text(memory, COL_READ, number(p, "memory")),
 		(int)number(p, "descriptors"),
@@ -412,7 +407,7 @@ static bool ask(struct top *t)
 	json_decref(t->then);
 	t->then = t->now;
 	t->now = json_incref(json_object_get(answer, "result"));
-	why = text(json_object_get(answer, "error"), "message");
+	why = get_text(json_object_get(answer, "error"), "message");
 	if (!t->now) {
 		t->code = EXIT_REFUSED;
 		leave_screen();

@@ -7,7 +7,6 @@
  */
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,24 +17,6 @@
 
 #define DRAIN_NS 2000000000u /* for operations in progress at a signal */
 #define POLL_MS	 100	     /* how often the loop looks at the signals */
-
-/* ---- SIGINT, SIGTERM ---- */
-
-static volatile sig_atomic_t signals;
-
-static void on_signal(int number)
-{
-	(void)number;
-	signals++;
-}
-
-static void catch_signals(void)
-{
-	struct sigaction a = { .sa_handler = on_signal };
-
-	sigaction(SIGINT, &a, NULL);
-	sigaction(SIGTERM, &a, NULL);
-}
 
 /* ---- operations ---- */
 
@@ -203,15 +184,16 @@ static void run_loop(struct bench *b)
 
 	while ((b->in_progress || (!b->stopping && b->pace.gap > 0)) &&
 	       !turn(b)) {
-		b->given_up = now_ns() >= drain_until || signals > 1;
+		b->given_up = now_ns() >= drain_until || caught_signals() > 1;
 		if (b->given_up)
 			break;
-		if ((signals || b->code) && drain_until == UINT64_MAX) {
+		if ((caught_signals() || b->code) &&
+		    drain_until == UINT64_MAX) {
 			b->stopping = true;
 			drain_until = now_ns() + DRAIN_NS;
 		}
 	}
-	b->interrupted = signals > 0;
+	b->interrupted = caught_signals() > 0;
 }
 
 static double cpu_seconds(bool system)

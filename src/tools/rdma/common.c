@@ -3,7 +3,6 @@
 #include "tools/rdma/common.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -123,28 +122,7 @@ wrong:
 	return false;
 }
 
-/* ---- signals and the loop ---- */
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int n)
-{
-	(void)n;
-	stop = 1;
-}
-
-void rdma_catch_signals(void)
-{
-	struct sigaction a = { .sa_handler = on_signal };
-
-	sigaction(SIGINT, &a, NULL);
-	sigaction(SIGTERM, &a, NULL);
-}
-
-bool rdma_stopped(void)
-{
-	return stop;
-}
+/* ---- the loop ---- */
 
 static bool run_turn(struct iser_context *ctx, int timeout_ms)
 {

@@ -22,10 +22,6 @@ const char *rdma_where(const char *command, const struct call *call,
 bool rdma_parse_host(const char *text, uint16_t default_port, char host[256],
 		     uint16_t *port);
 
-/* rdma_catch_signals makes SIGINT and SIGTERM end a command in order. */
-void rdma_catch_signals(void);
-/* rdma_stopped returns whether one of these signals has come. */
-bool rdma_stopped(void);
 /* rdma_turn runs one turn of ctx's loop and returns early for a signal. Returns
  * false if the loop has failed, printed. */
 bool rdma_turn(struct iser_context *ctx);

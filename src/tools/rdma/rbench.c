@@ -123,8 +123,8 @@ static void finish_run(struct run *r)
 static bool has_more(const struct run *r)
 {
 	if (r->time.stop_at)
-		return now_ns() < r->time.stop_at && !rdma_stopped();
-	return r->posted < r->target && !rdma_stopped();
+		return now_ns() < r->time.stop_at && !caught_signals();
+	return r->posted < r->target && !caught_signals();
 }
 
 static bool has_credit(const struct run *r)
@@ -410,7 +410,7 @@ static int drive_run(struct run *r)
 			return EXIT_GENERIC;
 		if (r->c)
 			check_mark(r);
-		if (r->c && rdma_stopped() && r->state != RUN_MEASURING)
+		if (r->c && caught_signals() && r->state != RUN_MEASURING)
 			iser_rdma_disconnect(r->c);
 	}
 	return r->code;
@@ -549,8 +549,8 @@ static int run_all(struct rbench *b)
 		if (!(b->wanted & 1u << t))
 			continue;
 		print_head(b, (enum rbench_test)t);
-		for (unsigned i = 0; i < b->nsizes && !code && !rdma_stopped();
-		     i++)
+		for (unsigned i = 0;
+		     i < b->nsizes && !code && !caught_signals(); i++)
 			code = run_one(b, (enum rbench_test)t, b->sizes[i]);
 	}
 	if (b->common->json && !code)
@@ -657,7 +657,7 @@ static int run_rbench(const struct call *call)
 	if (!b->nsizes)
 		b->sizes[b->nsizes++] = 65536;
 	b->ctx = open_context(b->common);
-	rdma_catch_signals();
+	catch_signals();
 	if (!b->ctx)
 		return EXIT_NOMEM;
 	if (!b->events)

@@ -76,7 +76,7 @@ int rbench_send_end(struct iser_rdma *c, struct rbench_message *m,
 bool rbench_is_end(const struct iser_rdma *c, const struct iser_rdma_recv *r,
 		   bool iwarp_end);
 
-/* rbench_serve answers clients at `where` until rdma_stopped. Returns an exit
+/* rbench_serve answers clients at `where` until a signal comes. Returns an exit
  * code; failures are printed. */
 int rbench_serve(struct iser_context *ctx, const char *where,
 		 const struct iser_rdma_options *options);

@@ -384,7 +384,7 @@ int rbench_serve(struct iser_context *ctx, const char *where,
 	if (!l)
 		return say_failed(ctx, err);
 	rdma_print_address(iser_rdma_listener_address(l));
-	while (!rdma_stopped()) {
+	while (!caught_signals()) {
 		if (!run_turn(&s))
 			break;
 		for (struct client *k = s.clients; k; k = k->next)
@@ -393,5 +393,5 @@ int rbench_serve(struct iser_context *ctx, const char *where,
 	iser_rdma_listener_free(l);
 	while (s.clients)
 		client_free(s.clients);
-	return rdma_stopped() ? EXIT_OK : EXIT_GENERIC;
+	return caught_signals() ? EXIT_OK : EXIT_GENERIC;
 }

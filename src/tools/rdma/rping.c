@@ -263,7 +263,7 @@ static void server_closed(void *arg, struct iser_rdma *c, int err)
 	struct rping *r = e->r;
 
 	(void)c;
-	if (err && !e->leaving && !rdma_stopped())
+	if (err && !e->leaving && !caught_signals())
 		say("%s", iser_message(r->ctx));
 	r->clients--;
 	r->served++;
@@ -304,7 +304,7 @@ static int serve_clients(struct rping *r)
 	if (!l)
 		return say_failed(r->ctx, err);
 	rdma_print_address(iser_rdma_listener_address(l));
-	while (!rdma_stopped() && !(r->once && r->served && !r->clients))
+	while (!caught_signals() && !(r->once && r->served && !r->clients))
 		if (!rdma_turn(r->ctx))
 			return EXIT_GENERIC;
 	iser_rdma_listener_free(l);
@@ -329,7 +329,7 @@ static void begin_ping(struct end *e)
 {
 	struct rping *r = e->r;
 
-	if ((r->count && e->ping == r->count) || rdma_stopped()) {
+	if ((r->count && e->ping == r->count) || caught_signals()) {
 		e->ns = now_ns() - e->start;
 		e->leaving = true;
 		iser_rdma_disconnect(e->c);
@@ -521,7 +521,7 @@ static int run_rping(const struct call *call)
 	r->ctx = open_context(r->common);
 	if (!r->ctx)
 		return EXIT_NOMEM;
-	rdma_catch_signals();
+	catch_signals();
 	code = r->server ? serve_clients(r) : ping_server(r);
 	iser_context_free(r->ctx);
 	return code;

@@ -33,7 +33,7 @@ bool tgtadm_has_rules(const json_t *group)
 
 const json_t *tgtadm_rules(const json_t *config, const json_t *target)
 {
-	const char *name = tgtadm_text(target, "auth-group");
+	const char *name = get_text(target, "auth-group");
 	char own[TGTADM_NAME_SIZE];
 
 	own_name(target, own);
@@ -44,7 +44,7 @@ const json_t *tgtadm_rules(const json_t *config, const json_t *target)
 
 bool tgtadm_is_offline(const json_t *config, const json_t *target)
 {
-	return !strcmp(tgtadm_text(target, "auth-group"), "none") &&
+	return !strcmp(get_text(target, "auth-group"), "none") &&
 	       tgtadm_has_rules(tgtadm_rules(config, target));
 }
 
@@ -65,11 +65,11 @@ static unsigned users_of(const json_t *config, const char *group)
 
 	json_object_foreach(json_object_get(config, "targets"), key, v)
 	{
-		n += !strcmp(tgtadm_text(v, "auth-group"), group);
+		n += !strcmp(get_text(v, "auth-group"), group);
 	}
 	json_object_foreach(json_object_get(config, "portal-groups"), key, v)
 	{
-		n += !strcmp(tgtadm_text(v, "discovery-auth"), group);
+		n += !strcmp(get_text(v, "discovery-auth"), group);
 	}
 	return n;
 }
@@ -117,7 +117,7 @@ static json_t *copy_rules(const json_t *groups, const char *name)
 json_t *tgtadm_own_rules(struct tgtadm *t, json_t *target)
 {
 	json_t *groups = tgtadm_section(t, "auth-groups"), *group;
-	const char *name = tgtadm_text(target, "auth-group");
+	const char *name = get_text(target, "auth-group");
 	char own[TGTADM_NAME_SIZE];
 
 	own_name(target, own);

@@ -12,7 +12,7 @@
 static int find_user(const json_t *accounts, const char *user)
 {
 	for (size_t i = 0; i < json_array_size(accounts); i++)
-		if (!strcmp(tgtadm_text(json_array_get(accounts, i), "user"),
+		if (!strcmp(get_text(json_array_get(accounts, i), "user"),
 			    user))
 			return (int)i;
 	return -1;
@@ -38,7 +38,7 @@ static json_t *find_account(const json_t *config, const char *user)
 		if (i >= 0)
 			return json_array_get(list, (size_t)i);
 		list = json_object_get(group, "mutual");
-		if (list && !strcmp(tgtadm_text(list, "user"), user))
+		if (list && !strcmp(get_text(list, "user"), user))
 			return list;
 	}
 	return NULL;
@@ -92,7 +92,7 @@ static bool has_user(const json_t *group, const char *user)
 	const json_t *mutual = json_object_get(group, "mutual");
 
 	return find_user(json_object_get(group, "accounts"), user) >= 0 ||
-	       (mutual && !strcmp(tgtadm_text(mutual, "user"), user));
+	       (mutual && !strcmp(get_text(mutual, "user"), user));
 }
 
 /* Removes an account from a group, in one role or, with both, in both. */
@@ -107,7 +107,7 @@ static void remove_user(json_t *group, const char *user, bool incoming,
 		json_array_remove(accounts, (size_t)i);
 	if (incoming && !json_array_size(accounts))
 		json_object_del(group, "accounts");
-	if (outgoing && mutual && !strcmp(tgtadm_text(mutual, "user"), user))
+	if (outgoing && mutual && !strcmp(get_text(mutual, "user"), user))
 		json_object_del(group, "mutual");
 }
 
@@ -148,7 +148,7 @@ static void settle_all(struct tgtadm *t)
 	json_object_del(groups, TGTADM_DISCOVERY);
 	json_object_foreach(json_object_get(t->config, "portal-groups"), key, v)
 	{
-		if (!strcmp(tgtadm_text(v, "discovery-auth"), TGTADM_DISCOVERY))
+		if (!strcmp(get_text(v, "discovery-auth"), TGTADM_DISCOVERY))
 			json_object_del(v, "discovery-auth");
 	}
 }
@@ -195,7 +195,7 @@ int tgtadm_account_delete(struct tgtadm *t)
 	if (!account)
 		return tgtadm_refuse("%s", tgtadm_no_user);
 	snprintf(t->made, sizeof(t->made), "%s",
-		 tgtadm_text(account, "secret-file"));
+		 get_text(account, "secret-file"));
 	json_object_foreach(groups, name, group)
 	{
 		if (!has_user(group, t->r->user))
@@ -224,7 +224,7 @@ static json_t *discovery_group(struct tgtadm *t)
 
 	json_object_foreach(json_object_get(t->config, "portal-groups"), key, v)
 	{
-		auth = tgtadm_text(v, "discovery-auth");
+		auth = get_text(v, "discovery-auth");
 		if (!*auth || !strcmp(auth, "any"))
 			json_object_set_new(v, "discovery-auth",
 					    json_string(TGTADM_DISCOVERY));
@@ -275,7 +275,7 @@ static int unbind_account(const struct tgtadm *t, json_t *group)
 {
 	const json_t *mutual = json_object_get(group, "mutual");
 	bool is_here = t->r->outgoing
-			       ? mutual && !strcmp(tgtadm_text(mutual, "user"),
+			       ? mutual && !strcmp(get_text(mutual, "user"),
 						   t->r->user)
 			       : find_user(json_object_get(group, "accounts"),
 					   t->r->user) >= 0;
@@ -286,7 +286,7 @@ static int unbind_account(const struct tgtadm *t, json_t *group)
 	return check_mutual(group);
 }
 
-static int change_account(struct tgtadm *t)
+int tgtadm_account_change(struct tgtadm *t)
 {
 	const json_t *account = find_account(t->config, t->r->user);
 	json_t *target = tgtadm_target(t->config, t->r->tid, NULL), *group;
@@ -310,14 +310,4 @@ static int change_account(struct tgtadm *t)
 	else
 		settle_all(t);
 	return 0;
-}
-
-int tgtadm_account_bind(struct tgtadm *t)
-{
-	return change_account(t);
-}
-
-int tgtadm_account_unbind(struct tgtadm *t)
-{
-	return change_account(t);
 }

@@ -61,7 +61,7 @@ static json_t *result_of(struct tgtadm *t, const json_t *answer)
 		fail(t, "the answer is not one of iserd", NULL);
 		return NULL;
 	}
-	t->code = (int)json_integer_value(json_object_get(error, "code"));
+	t->code = (int)get_number(error, "code");
 	t->code = t->code ? t->code : -1;
 	if (!strncmp(text, "patch: ", 7)) /* not a word of this program */
 		text += 7;

@@ -200,14 +200,14 @@ static json_t *make_store(struct tgtadm *t)
 /* Returns the name of a backstore with the same file, or NULL. */
 static const char *find_same(const struct tgtadm *t, const json_t *store)
 {
-	const char *text = tgtadm_text(store, "store"), *name;
+	const char *text = get_text(store, "store"), *name;
 	json_t *v;
 
 	if (!strncmp(text, "null:", 5) || !strcmp(text, "cd:"))
 		return NULL;
 	json_object_foreach(json_object_get(t->config, "backstores"), name, v)
 	{
-		if (!strcmp(tgtadm_text(v, "store"), text))
+		if (!strcmp(get_text(v, "store"), text))
 			return name;
 	}
 	return NULL;
@@ -232,8 +232,8 @@ static int add_store(struct tgtadm *t, const json_t *luns, json_t *store,
 	}
 	snprintf(out, TGTADM_NAME_SIZE + 1, "%s", same);
 	old = json_object_get(all, same);
-	if (strcmp(tgtadm_text(old, "block-size"),
-		   tgtadm_text(store, "block-size")) != 0)
+	if (strcmp(get_text(old, "block-size"),
+		   get_text(store, "block-size")) != 0)
 		same = NULL;
 	json_decref(store);
 	if (!same)
@@ -329,7 +329,7 @@ static int read_switch(const char *value, bool *out)
 /* A unit in use cannot change this: tgtadm_change opens it again. */
 static int set_removable(struct update *u, const char *value)
 {
-	bool yes, is_cd = !strncmp(tgtadm_text(u->store, "store"), "cd:", 3);
+	bool yes, is_cd = !strncmp(get_text(u->store, "store"), "cd:", 3);
 	json_t *sessions;
 	size_t n;
 
@@ -416,7 +416,7 @@ static const char *find_naa(const struct update *u, const char *naa)
 	json_object_foreach(json_object_get(u->t->config, "backstores"), name,
 			    v)
 	{
-		if (!strcasecmp(tgtadm_text(v, "naa"), naa) &&
+		if (!strcasecmp(get_text(v, "naa"), naa) &&
 		    strcmp(name, u->backstore) != 0)
 			return name;
 	}
@@ -459,15 +459,15 @@ static int set_id(struct update *u, const char *value)
  * that stays after a fail-over and that no other disk has. */
 static void name_by_target(const struct update *u, const char *target)
 {
-	const char *serial = tgtadm_text(u->store, "serial");
+	const char *serial = get_text(u->store, "serial");
 	const char *const texts[] = { target, "\n", serial };
 	uint64_t hash = HASH_BEGIN;
 	unsigned digits = 0;
 
 	for (const char *p = serial; *p; p++)
 		digits += hex_digit(*p) >= 0;
-	if (!*serial || digits >= SERIAL_DIGITS ||
-	    *tgtadm_text(u->store, "naa") || *tgtadm_text(u->store, "eui"))
+	if (!*serial || digits >= SERIAL_DIGITS || *get_text(u->store, "naa") ||
+	    *get_text(u->store, "eui"))
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		hash = hash_add(hash, texts[i], strlen(texts[i]));

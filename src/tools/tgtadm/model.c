@@ -24,14 +24,9 @@ const char *tgtadm_text_of(const json_t *v)
 	return text ? text : "";
 }
 
-const char *tgtadm_text(const json_t *object, const char *key)
-{
-	return tgtadm_text_of(json_object_get(object, key));
-}
-
 bool tgtadm_is_yes(const json_t *object, const char *key)
 {
-	const char *text = tgtadm_text(object, key);
+	const char *text = get_text(object, key);
 
 	return !strcmp(text, "yes") || !strcmp(text, "true") ||
 	       !strcmp(text, "on");
@@ -39,7 +34,7 @@ bool tgtadm_is_yes(const json_t *object, const char *key)
 
 int tgtadm_tid_of(const json_t *target)
 {
-	return atoi(tgtadm_text(target, "tgt-id"));
+	return atoi(get_text(target, "tgt-id"));
 }
 
 json_t *tgtadm_target(const json_t *config, int tid, const char **name)
@@ -84,7 +79,7 @@ const char *tgtadm_backstore_of(const json_t *lun)
 {
 	const char *name = json_string_value(lun);
 
-	return name ? name : tgtadm_text(lun, "backstore");
+	return name ? name : get_text(lun, "backstore");
 }
 
 static unsigned uses_in(const json_t *luns, const char *backstore)
@@ -273,7 +268,7 @@ static int fetch(struct tgtadm *t)
 	if (!answer)
 		return tgtadm_failed(t);
 	snprintf(t->version, sizeof(t->version), "%s",
-		 tgtadm_text(answer, "version"));
+		 get_text(answer, "version"));
 	t->before = json_incref(json_object_get(answer, "config"));
 	t->config = json_deep_copy(t->before);
 	json_decref(answer);

@@ -70,6 +70,7 @@ static const struct word ops[] = {
 	{ NULL, 0 },
 };
 
+/* The first text of a value is its name in messages. */
 static const struct word modes[] = {
 	{ "system", TGTADM_SYS },
 	{ "sys", TGTADM_SYS },
@@ -86,12 +87,6 @@ static const struct word modes[] = {
 	{ "account", TGTADM_ACCOUNT },
 	{ "lld", TGTADM_LLD },
 	{ NULL, 0 },
-};
-
-static const char *const mode_names[] = {
-	[TGTADM_SYS] = "system",      [TGTADM_TARGET] = "target",
-	[TGTADM_LUN] = "logicalunit", [TGTADM_PORTAL] = "portal",
-	[TGTADM_ACCOUNT] = "account", [TGTADM_MODES] = NULL,
 };
 
 /* The letters that go with a mode and an operation; NULL: not an operation of the
@@ -348,23 +343,25 @@ static int find_stranger(int argc, char **argv, const char *known)
 	return 0;
 }
 
+static const char *name_of(const struct word *all, int value)
+{
+	while (all->value != value)
+		all++;
+	return all->text;
+}
+
 static int check_letters(const struct tgtadm_request *r, int argc, char **argv)
 {
 	const char *known = allowed[r->mode][r->op];
-	const char *mode = mode_names[r->mode];
-	static const char *const names[] = {
-		[TGTADM_NEW] = "new",	    [TGTADM_DELETE] = "delete",
-		[TGTADM_SHOW] = "show",	    [TGTADM_BIND] = "bind",
-		[TGTADM_UNBIND] = "unbind", [TGTADM_UPDATE] = "update",
-		[TGTADM_START] = "start",   [TGTADM_STAT] = "stat",
-	};
+	const char *mode = name_of(modes, r->mode);
 	int letter;
 
-	if (!mode)
+	if (r->mode == TGTADM_SESSION || r->mode == TGTADM_CONN ||
+	    r->mode == TGTADM_LLD)
 		return 0;
 	if (!known)
 		return tgtadm_refuse("operation %s not supported in %s mode",
-				     names[r->op], mode);
+				     name_of(ops, r->op), mode);
 	letter = *known ? find_stranger(argc, argv, known) : 0;
 	if (!letter)
 		return 0;

@@ -66,7 +66,7 @@ int tgtadm_secret_read(struct tgtadm_request *r)
 static bool folder_path(const struct tgtadm *t, char out[PATH_MAX])
 {
 	const json_t *daemon = json_object_get(t->before, "daemon");
-	const char *state = tgtadm_text(daemon, "state");
+	const char *state = get_text(daemon, "state");
 	const char *slash = strrchr(t->socket, '/');
 	int n;
 

@@ -15,7 +15,7 @@ json_t *tgtadm_sessions(struct tgtadm *t, const char *target)
 	all = json_array();
 	json_array_foreach(json_object_get(status, "sessions"), i, s)
 	{
-		const char *of = tgtadm_text(s, "target");
+		const char *of = get_text(s, "target");
 
 		if (json_integer_value(json_object_get(s, "tsih")) &&
 		    strcmp(of, "(discovery)") != 0 &&
@@ -28,7 +28,7 @@ json_t *tgtadm_sessions(struct tgtadm *t, const char *target)
 
 void tgtadm_address(const json_t *session, char *out, size_t size)
 {
-	const char *peer = tgtadm_text(session, "peer");
+	const char *peer = get_text(session, "peer");
 	const char *colon = strrchr(peer, ':');
 	size_t len = colon ? (size_t)(colon - peer) : strlen(peer);
 

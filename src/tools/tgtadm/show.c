@@ -144,14 +144,9 @@ static json_t *index_units(const json_t *units)
 
 	json_array_foreach((json_t *)units, i, u)
 	{
-		json_object_set(index, tgtadm_text(u, "backstore"), u);
+		json_object_set(index, get_text(u, "backstore"), u);
 	}
 	return index;
-}
-
-static bool is_true(const json_t *object, const char *key)
-{
-	return json_is_true(json_object_get(object, key));
 }
 
 static void print_unit(const json_t *config, const json_t *units,
@@ -163,23 +158,22 @@ static void print_unit(const json_t *config, const json_t *units,
 	const json_t *u = json_object_get(units, name);
 	struct lun l = { .flags = "" };
 
-	split_store(tgtadm_text(store, "store"), &l);
-	vendor = tgtadm_text(store, "vendor");
-	l.serial = tgtadm_text(u, "serial");
+	split_store(get_text(store, "store"), &l);
+	vendor = get_text(store, "vendor");
+	l.serial = get_text(u, "serial");
 	snprintf(l.id, sizeof(l.id), "%-8.8s%.40s",
 		 *vendor ? vendor : "OPENISER", l.serial);
-	l.size = (uint64_t)json_integer_value(json_object_get(u, "size"));
-	l.block_size =
-		(unsigned)json_integer_value(json_object_get(u, "block_size"));
+	l.size = (uint64_t)get_number(u, "size");
+	l.block_size = (unsigned)get_number(u, "block_size");
 	l.online =
 		u && !json_object_get(u, "trouble") &&
 		(*l.type != 'c' || json_is_string(json_object_get(u, "store")));
 	l.removable = *l.type == 'c' || tgtadm_is_yes(store, "removable");
-	l.locked = is_true(u, "locked");
+	l.locked = get_flag(u, "locked");
 	l.read_only =
-		is_true(u, "read_only") || tgtadm_is_yes(lun, "read-only");
-	l.thin = is_true(u, "thin");
-	if (!strcmp(tgtadm_text(store, "cache"), "write-through"))
+		get_flag(u, "read_only") || tgtadm_is_yes(lun, "read-only");
+	l.thin = get_flag(u, "thin");
+	if (!strcmp(get_text(store, "cache"), "write-through"))
 		l.flags = "sync";
 	print_lun(number, &l);
 }
@@ -226,17 +220,14 @@ static void print_nexuses(const json_t *sessions, const char *target)
 
 	json_array_foreach((json_t *)sessions, i, s)
 	{
-		if (strcasecmp(tgtadm_text(s, "target"), target) != 0)
+		if (strcasecmp(get_text(s, "target"), target) != 0)
 			continue;
 		tgtadm_address(s, address, sizeof(address));
-		printf(IN2 "I_T nexus: %lld\n",
-		       (long long)json_integer_value(
-			       json_object_get(s, "tsih")));
-		print_text(IN3 "Initiator: ", tgtadm_text(s, "initiator"),
+		printf(IN2 "I_T nexus: %lld\n", get_number(s, "tsih"));
+		print_text(IN3 "Initiator: ", get_text(s, "initiator"),
 			   " alias: none\n");
 		printf(IN3 "Connection: %lld\n" IN4 "IP Address: %s\n",
-		       (long long)json_integer_value(json_object_get(s, "cid")),
-		       address);
+		       get_number(s, "cid"), address);
 	}
 }
 
@@ -259,10 +250,10 @@ static void print_accounts(const json_t *rules)
 
 	json_array_foreach(json_object_get(rules, "accounts"), i, v)
 	{
-		print_text(IN2, tgtadm_text(v, "user"), "\n");
+		print_text(IN2, get_text(v, "user"), "\n");
 	}
 	if (mutual)
-		print_text(IN2, tgtadm_text(mutual, "user"), " (outgoing)\n");
+		print_text(IN2, get_text(mutual, "user"), " (outgoing)\n");
 }
 
 static void print_rules(const json_t *target, const json_t *rules)
@@ -273,9 +264,9 @@ static void print_rules(const json_t *target, const json_t *rules)
 	const json_t *names = json_object_get(rules, "initiators");
 	const json_t *addresses = json_object_get(rules, "addresses");
 
-	if (!strcmp(tgtadm_text(target, "auth-group"), "any") || all ||
+	if (!strcmp(get_text(target, "auth-group"), "any") || all ||
 	    (rules && !json_array_size(names) && !json_array_size(addresses) &&
-	     strcmp(tgtadm_text(target, "auth-group"), "none") != 0))
+	     strcmp(get_text(target, "auth-group"), "none") != 0))
 		puts(IN2 "ALL");
 	json_array_foreach((json_t *)addresses, i, v)
 	{
@@ -383,9 +374,8 @@ static int show_params(struct tgtadm *t)
 	if (!status)
 		return tgtadm_failed(t);
 	print_offers(json_object_get(status, "offers"),
-		     strcmp(tgtadm_text(target, "digests"), "prefer")
-			     ? "None"
-			     : "CRC32C");
+		     strcmp(get_text(target, "digests"), "prefer") ? "None"
+								   : "CRC32C");
 	json_decref(status);
 	return 0;
 }
@@ -407,18 +397,18 @@ static int show_accounts(struct tgtadm *t)
 	group = json_object_get(groups, TGTADM_ACCOUNTS);
 	json_array_foreach(json_object_get(group, "accounts"), i, v)
 	{
-		json_object_set_new(names, tgtadm_text(v, "user"), json_true());
+		json_object_set_new(names, get_text(v, "user"), json_true());
 	}
 	json_object_foreach(groups, key, group)
 	{
 		json_array_foreach(json_object_get(group, "accounts"), i, v)
 		{
-			json_object_set_new(names, tgtadm_text(v, "user"),
+			json_object_set_new(names, get_text(v, "user"),
 					    json_true());
 		}
 		v = json_object_get(group, "mutual");
 		if (v)
-			json_object_set_new(names, tgtadm_text(v, "user"),
+			json_object_set_new(names, get_text(v, "user"),
 					    json_true());
 	}
 	if (json_object_size(names))
@@ -447,12 +437,10 @@ static int show_connections(struct tgtadm *t)
 	{
 		tgtadm_address(s, address, sizeof(address));
 		printf("Session: %lld\n" IN1 "Connection: %lld\n",
-		       (long long)json_integer_value(
-			       json_object_get(s, "tsih")),
+		       get_number(s, "tsih"),
 		       (long long)json_integer_value(
 			       json_object_get(s, "cid")));
-		print_text(IN2 "Initiator: ", tgtadm_text(s, "initiator"),
-			   "\n");
+		print_text(IN2 "Initiator: ", get_text(s, "initiator"), "\n");
 		printf(IN2 "IP Address: %s\n", address);
 	}
 	json_decref(all);
@@ -469,7 +457,7 @@ static int show_portals(struct tgtadm *t)
 
 	json_object_foreach(groups, key, group)
 	{
-		tag = tgtadm_text(group, "tag");
+		tag = get_text(group, "tag");
 		list = json_object_get(group, "listen");
 		json_array_foreach(list, i, v)
 		{
@@ -501,7 +489,7 @@ static int show_drivers(struct tgtadm *t)
 static int show_system(struct tgtadm *t)
 {
 	json_t *log = tgtadm_call(t, "log", NULL);
-	bool debug = !strcmp(tgtadm_text(log, "level"), "debug");
+	bool debug = !strcmp(get_text(log, "level"), "debug");
 
 	if (!log)
 		return tgtadm_failed(t);

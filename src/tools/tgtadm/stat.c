@@ -16,11 +16,6 @@ static const char conn_head[] =
 	"sid cid rxdata_octets txdata_octets dataout_pdus datain_pdus "
 	"cmd_pdus rsp_pdus";
 
-static long long number(const json_t *object, const char *key)
-{
-	return (long long)json_integer_value(json_object_get(object, key));
-}
-
 /* Returns the counters of the unit of a backstore, or NULL. */
 static const json_t *unit_of(const json_t *stats, const char *backstore)
 {
@@ -29,7 +24,7 @@ static const json_t *unit_of(const json_t *stats, const char *backstore)
 
 	json_array_foreach(json_object_get(stats, "luns"), i, u)
 	{
-		if (!strcmp(tgtadm_text(u, "backstore"), backstore))
+		if (!strcmp(get_text(u, "backstore"), backstore))
 			return u;
 	}
 	return NULL;
@@ -51,11 +46,11 @@ static void print_unit(const json_t *stats, int tid, const char *lun,
 	}
 	printf("%3d %3s %3d", tid, lun, 0);
 	for (int i = 0; i < 2; i++)
-		printf(" %12lld %6lld", number(rd, "bytes"),
-		       number(rd, "commands"));
+		printf(" %12lld %6lld", get_number(rd, "bytes"),
+		       get_number(rd, "commands"));
 	for (int i = 0; i < 2; i++)
-		printf(" %12lld %6lld", number(wr, "bytes"),
-		       number(wr, "commands"));
+		printf(" %12lld %6lld", get_number(wr, "bytes"),
+		       get_number(wr, "commands"));
 	printf(" %4lld\n", errs);
 }
 
@@ -84,18 +79,18 @@ static bool print_conns(const json_t *stats, const char *target, uint64_t sid)
 
 	json_array_foreach(json_object_get(stats, "sessions"), i, s)
 	{
-		if (strcasecmp(tgtadm_text(s, "target"), target) != 0 ||
-		    (uint64_t)number(s, "tsih") != sid)
+		if (strcasecmp(get_text(s, "target"), target) != 0 ||
+		    (uint64_t)get_number(s, "tsih") != sid)
 			continue;
 		if (!found)
 			puts(conn_head);
 		found = true;
 		traffic = json_object_get(s, "traffic");
 		printf("%3lld %3lld %13lld %13lld %12s %11s %8lld %8lld\n",
-		       number(s, "tsih"), number(s, "cid"),
-		       number(traffic, "bytes_in"),
-		       number(traffic, "bytes_out"), "-", "-",
-		       number(s, "commands"), number(s, "commands"));
+		       get_number(s, "tsih"), get_number(s, "cid"),
+		       get_number(traffic, "bytes_in"),
+		       get_number(traffic, "bytes_out"), "-", "-",
+		       get_number(s, "commands"), get_number(s, "commands"));
 	}
 	return found;
 }

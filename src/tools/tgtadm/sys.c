@@ -82,12 +82,10 @@ static int find_session(struct tgtadm *t, const char *target, json_t **peer)
 	*peer = NULL;
 	json_array_foreach(all, i, s)
 	{
-		if ((uint64_t)json_integer_value(json_object_get(s, "tsih")) !=
-		    t->r->sid)
+		if ((uint64_t)get_number(s, "tsih") != t->r->sid)
 			continue;
 		found = 1;
-		if (!*peer &&
-		    json_integer_value(json_object_get(s, "cid")) == t->r->cid)
+		if (!*peer && get_number(s, "cid") == t->r->cid)
 			*peer = json_incref(json_object_get(s, "peer"));
 	}
 	json_decref(all);
@@ -129,10 +127,8 @@ static int was_session(struct tgtadm *t)
 {
 	json_t *status = tgtadm_call(t, "status", NULL);
 	const json_t *a = json_object_get(status, "admission");
-	uint64_t logins =
-		(uint64_t)json_integer_value(json_object_get(a, "logins"));
-	uint64_t workers = (uint64_t)json_integer_value(
-		json_object_get(status, "workers"));
+	uint64_t logins = (uint64_t)get_number(a, "logins");
+	uint64_t workers = (uint64_t)get_number(status, "workers");
 	int was = status ? workers && t->r->sid / workers &&
 				   t->r->sid / workers <= logins
 			 : -1;
@@ -146,7 +142,7 @@ static int was_session(struct tgtadm *t)
  * ends them after that. */
 static int end_missing(struct tgtadm *t, const json_t *target)
 {
-	int was = strcmp(tgtadm_text(target, "auth-group"), "none")
+	int was = strcmp(get_text(target, "auth-group"), "none")
 			  ? 0
 			  : was_session(t);
 
@@ -220,8 +216,8 @@ static const struct operation {
 	[TGTADM_ACCOUNT] = { [TGTADM_SHOW] = { .run = tgtadm_show },
 			     [TGTADM_NEW] = { tgtadm_account_new },
 			     [TGTADM_DELETE] = { tgtadm_account_delete },
-			     [TGTADM_BIND] = { tgtadm_account_bind },
-			     [TGTADM_UNBIND] = { tgtadm_account_unbind } },
+			     [TGTADM_BIND] = { tgtadm_account_change },
+			     [TGTADM_UNBIND] = { tgtadm_account_change } },
 	[TGTADM_LLD] = { [TGTADM_SHOW] = { .run = tgtadm_show },
 			 [TGTADM_START] = { .run = nothing } },
 };

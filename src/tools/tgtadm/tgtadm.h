@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tools/json_get.h"
 #include "tools/rpc_link.h"
 
 #define TGTADM_WHY	 600
@@ -174,8 +175,6 @@ json_t *tgtadm_section(struct tgtadm *t, const char *name);
 json_t *tgtadm_target(const json_t *config, int tid, const char **name);
 /* tgtadm_tid_of returns the number of a target of a numbered configuration. */
 int tgtadm_tid_of(const json_t *target);
-/* tgtadm_text returns the text of a member, or "" if there is none. */
-const char *tgtadm_text(const json_t *object, const char *key);
 /* tgtadm_text_of returns the text of a value, or "" if it is none. */
 const char *tgtadm_text_of(const json_t *v);
 /* tgtadm_is_yes returns whether a member is a true boolean of iserd.yaml(5). */
@@ -248,8 +247,8 @@ int tgtadm_lun_delete(struct tgtadm *t);
 int tgtadm_lun_update(struct tgtadm *t);
 int tgtadm_account_new(struct tgtadm *t);
 int tgtadm_account_delete(struct tgtadm *t);
-int tgtadm_account_bind(struct tgtadm *t);
-int tgtadm_account_unbind(struct tgtadm *t);
+/* tgtadm_account_change binds an account, or unbinds it. */
+int tgtadm_account_change(struct tgtadm *t);
 int tgtadm_portal_new(struct tgtadm *t);
 int tgtadm_portal_delete(struct tgtadm *t);
 int tgtadm_conn_delete(struct tgtadm *t);

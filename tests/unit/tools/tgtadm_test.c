@@ -704,26 +704,26 @@ static void test_accounts(void **state)
 	(void)state;
 	config_begin("{'auth-groups': {" ACCOUNTS "}, 'targets': {" X
 		     ": {'auth-group': 'any', 'tgt-id': '1'}}}");
-	run("--op bind --mode account -u x -t 1", tgtadm_account_bind,
+	run("--op bind --mode account -u x -t 1", tgtadm_account_change,
 	    "tgtadm: can't find the account\n");
-	run("--op bind --mode account -u a -t 9", tgtadm_account_bind,
+	run("--op bind --mode account -u a -t 9", tgtadm_account_change,
 	    "tgtadm: can't find the target\n");
 	run("--op new --mode account -u a -p 123456789012", tgtadm_account_new,
 	    "tgtadm: this account already exists\n");
-	run("--op bind --mode account -u a -t 1", tgtadm_account_bind, "");
-	run("--op bind --mode account -u a -t 1", tgtadm_account_bind,
+	run("--op bind --mode account -u a -t 1", tgtadm_account_change, "");
+	run("--op bind --mode account -u a -t 1", tgtadm_account_change,
 	    "tgtadm: this account already exists\n");
-	run("--op bind --mode account -u b -t 1 -O", tgtadm_account_bind, "");
-	run("--op bind --mode account -u a -t 1 -O", tgtadm_account_bind,
+	run("--op bind --mode account -u b -t 1 -O", tgtadm_account_change, "");
+	run("--op bind --mode account -u a -t 1 -O", tgtadm_account_change,
 	    "tgtadm: this target already has an outgoing account\n");
 	check_config(
 		"{'auth-groups': {" ACCOUNTS ", 'tgt-1': {'addresses': "
 		"['0.0.0.0/0', '::/0'], 'accounts': [" ACCOUNT("a") "], 'mutual': " ACCOUNT(
 			"b") "}}, 'targets': {" X
 			     ": {'auth-group': 'tgt-1', 'tgt-id': '1'}}}");
-	run("--op unbind --mode account -u b -t 1", tgtadm_account_unbind,
+	run("--op unbind --mode account -u b -t 1", tgtadm_account_change,
 	    "tgtadm: can't find the account\n");
-	run("--op unbind --mode account -u b -t 1 -O", tgtadm_account_unbind,
+	run("--op unbind --mode account -u b -t 1 -O", tgtadm_account_change,
 	    "");
 	run("--op delete --mode account -u a", tgtadm_account_delete, "");
 	check_config("{'auth-groups': {'tgt-accounts': {'accounts': [" ACCOUNT(
@@ -740,7 +740,7 @@ static void test_account_outgoing_alone(void **state)
 	(void)state;
 	config_begin("{'auth-groups': {" ACCOUNTS "}, 'targets': {" X
 		     ": {'auth-group': 'any', 'tgt-id': '1'}}}");
-	run("--op bind --mode account -u a -t 1 -O", tgtadm_account_bind,
+	run("--op bind --mode account -u a -t 1 -O", tgtadm_account_change,
 	    "tgtadm: invalid request: an outgoing account needs an incoming");
 }
 
@@ -763,13 +763,13 @@ static void test_account_discovery(void **state)
 	(void)state;
 	config_begin("{'auth-groups': {" ACCOUNTS "}, 'portal-groups': {'p': "
 		     "{}, 'q': {'discovery-auth': 'none'}}}");
-	run("--op bind --mode account -u a", tgtadm_account_bind, "");
+	run("--op bind --mode account -u a", tgtadm_account_change, "");
 	check_config("{'auth-groups': {" ACCOUNTS
 		     ", 'tgt-discovery': {'accounts': [" ACCOUNT(
 			     "a") "]}}, 'portal-groups': {'p': "
 				  "{'discovery-auth': 'tgt-discovery'}, 'q': "
 				  "{'discovery-auth': 'none'}}}");
-	run("--op unbind --mode account -u a", tgtadm_account_unbind, "");
+	run("--op unbind --mode account -u a", tgtadm_account_change, "");
 	check_config("{'auth-groups': {" ACCOUNTS "}, 'portal-groups': {'p': "
 		     "{}, 'q': {'discovery-auth': 'none'}}}");
 }
