@@ -160,7 +160,7 @@ static void close_units(struct change *c)
 	while (c->nleaving && c->nclosing < CLOSES) {
 		struct unit *u = c->leaving[c->nleaving - 1];
 
-		if (health_checks(d, u)) {
+		if (u->in_check) {
 			io_timer_set(d->loops[0], &c->retry,
 				     io_now(d->loops[0]) + RETRY);
 			return;

@@ -47,6 +47,14 @@ static void log_status(struct daemon *d)
 		(unsigned long long)(c.dropped_starting + c.dropped_discovery));
 }
 
+static unsigned count_sessions(struct daemon *d)
+{
+	struct admission_counts c;
+
+	gate_counts(&d->gate, &c);
+	return c.sessions;
+}
+
 /* Signals by which other daemons reload or reopen their logs do not end this
  * one. True: signo is one of them. */
 static bool handle_other(struct daemon *d, int signo)
@@ -79,7 +87,7 @@ static void read_signal(struct io_watch *w, unsigned events)
 	if (handle_other(d, (int)si.ssi_signo))
 		return;
 	if (d->phase == DAEMON_SERVING) {
-		shutdown_begin(d, strsignal((int)si.ssi_signo));
+		shutdown_begin(d, false, strsignal((int)si.ssi_signo));
 		return;
 	}
 	if (d->phase == DAEMON_STARTING)
@@ -178,15 +186,29 @@ static int step(struct daemon *d, int (*open)(struct daemon *d))
 static int open_control(struct daemon *d)
 {
 	if (d->options.control)
-		d->control = control_open(d, d->options.control);
+		d->control =
+			control_open(d, d->options.control, shutdown_begin);
 	return d->options.control && !d->control ? EXIT_ERROR : 0;
+}
+
+static bool age_addresses(struct daemon *d, bool *shrunk)
+{
+	unsigned left = gate_age(&d->gate);
+
+	*shrunk = gate_shrunk(&d->gate);
+	return left > 0;
+}
+
+static int open_workers(struct daemon *d)
+{
+	return workers_open(d, age_addresses);
 }
 
 /* Opens all files and ports before setup_user gives up root, and starts the
  * threads after it. */
 static int open_daemon(struct daemon *d)
 {
-	int err = step(d, workers_open);
+	int err = step(d, open_workers);
 
 	if (!err)
 		shutdown_init(d);
@@ -347,7 +369,7 @@ static int serve(struct daemon *d)
 		d->end.is_hung =
 			!health_close(d) || gateway_is_hanging(d->gateway);
 		shutdown_flush(d);
-		takeover_collect(d);
+		takeover_collect(d, unit_key);
 		code = d->exit_code;
 		/* Tasks or requests in progress still use their memory, and
 		 * helper threads that hang cannot be joined. */
@@ -387,7 +409,7 @@ int daemon_run(struct cfg_model *m)
 
 	if (!d)
 		return code;
-	code = service_open(d);
+	code = service_open(d, count_sessions);
 	if (!code && d->options.start.takeover)
 		code = inherit(d);
 	if (!code)

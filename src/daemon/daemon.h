@@ -33,6 +33,10 @@ struct service;
 struct state;
 struct unit;
 
+/* Ages what is remembered of connections that have ended. Returns whether some of that is left;
+ * *shrunk: much memory was freed. On any worker. */
+typedef bool worker_age(struct daemon *d, bool *shrunk);
+
 struct worker {
 	struct daemon *daemon;
 	unsigned index;
@@ -54,6 +58,7 @@ struct worker {
 	xtime clock_ran;
 	struct io_timer chores;
 	bool chores_set;
+	worker_age *age;
 	struct io_defer count; /* tgt_worker_count, at the end of a turn */
 	struct {	       /* messages of worker_give_way */
 		struct io_defer run;
@@ -152,7 +157,7 @@ int daemon_run(struct cfg_model *m);
 /* workers_open makes d->options.workers workers with their loops. Returns 0, or
  * an exit code after a message; the caller calls workers_close in both
  * cases. */
-int workers_open(struct daemon *d);
+int workers_open(struct daemon *d, worker_age *age);
 /* workers_close frees the workers; after workers_stop. */
 void workers_close(struct daemon *d);
 /* workers_start starts the threads of all workers but worker 0. Returns 0, or

@@ -40,6 +40,11 @@ static void check_flushes(struct health *h)
 
 static void check_next(struct health *h);
 
+static void set_checking(struct health *h, bool on)
+{
+	h->is_checking = h->d->units[h->at]->in_check = on;
+}
+
 /* ---- space ---- */
 
 static void space_measured(struct bs_req *req)
@@ -47,7 +52,7 @@ static void space_measured(struct bs_req *req)
 	struct health *h = container_of(req, struct health, req);
 	struct unit *u = h->d->units[h->at];
 
-	h->is_checking = false;
+	set_checking(h, false);
 	u->space.is_known = !req->result;
 	u->space.used = req->space_used;
 	u->space.left = req->space_left;
@@ -64,7 +69,7 @@ static bool is_measured(const struct health *h, const struct unit *u)
 
 static void measure(struct health *h, const struct unit *u)
 {
-	h->is_checking = true;
+	set_checking(h, true);
 	h->req = (struct bs_req){ .op = BS_SPACE, .done = space_measured };
 	bs_submit(dev_lu_backstore(u->lu), &h->req);
 }
@@ -82,7 +87,7 @@ static void check_done(struct bs_req *req)
 	struct health *h = container_of(req, struct health, req);
 	struct unit *u = h->d->units[h->at];
 
-	h->is_checking = false;
+	set_checking(h, false);
 	if (!req->result && req->trouble == BS_RESIZED) {
 		u->trouble = BS_SOUND;
 		dev_lu_resize(u->lu, 0, false, size_adopted, NULL);
@@ -117,7 +122,7 @@ static void check_next(struct health *h)
 		h->at++;
 	if (h->at == d->nunits || h->closing)
 		return;
-	h->is_checking = true;
+	set_checking(h, true);
 	h->req = (struct bs_req){ .op = BS_CHECK, .done = check_done };
 	bs_submit(dev_lu_backstore(d->units[h->at]->lu), &h->req);
 }
@@ -175,13 +180,6 @@ bool health_close(struct daemon *d)
 	say("%s: cannot end its check: the file system does not answer",
 	    dev_lu_backstore(d->units[h->at]->lu)->name);
 	return false;
-}
-
-bool health_checks(const struct daemon *d, const struct unit *u)
-{
-	const struct health *h = d->health;
-
-	return h && h->is_checking && d->units[h->at] == u;
 }
 
 void health_detached(struct daemon *d, unsigned index)

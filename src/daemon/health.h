@@ -16,9 +16,6 @@ bool health_open(struct daemon *d);
  * a message: the check hangs, and its store must not be closed. A second call
  * does nothing. */
 bool health_close(struct daemon *d);
-/* health_checks returns whether the file of the unit is being checked: the unit must
- * not be removed. */
-bool health_checks(const struct daemon *d, const struct unit *u);
 /* health_detached notes that unit `index` has left d->units. */
 void health_detached(struct daemon *d, unsigned index);
 

@@ -41,6 +41,7 @@ struct service {
 	bool visiting;
 	bool is_next; /* has taken over: not the process that was started */
 	struct daemon *daemon;
+	unsigned (*count_sessions)(struct daemon *d);
 };
 
 /* ---- variables ---- */
@@ -178,21 +179,20 @@ static void notify(const struct service *s, const char *text)
 		      (const struct sockaddr *)&s->manager, s->manager_len);
 }
 
-static void make_status(struct daemon *d, char out[128])
+static void make_status(const struct service *s, char out[128])
 {
-	struct admission_counts c;
+	unsigned luns = s->daemon->nunits;
+	unsigned sessions = s->count_sessions(s->daemon);
 
-	gate_counts(&d->gate, &c);
-	snprintf(out, 128, "STATUS=serving %u LUN%s to %u session%s", d->nunits,
-		 d->nunits == 1 ? "" : "s", c.sessions,
-		 c.sessions == 1 ? "" : "s");
+	snprintf(out, 128, "STATUS=serving %u LUN%s to %u session%s", luns,
+		 luns == 1 ? "" : "s", sessions, sessions == 1 ? "" : "s");
 }
 
 static void update_status(struct service *s)
 {
 	char status[sizeof(s->status)];
 
-	make_status(s->daemon, status);
+	make_status(s, status);
 	if (strcmp(status, s->status) == 0)
 		return;
 	memcpy(s->status, status, sizeof(status));
@@ -310,7 +310,7 @@ void service_ready(struct daemon *d)
 
 	if (!s || !s->manager_len || d->phase != DAEMON_SERVING)
 		return;
-	make_status(d, s->status);
+	make_status(s, s->status);
 	if (s->is_next)
 		snprintf(pid, sizeof(pid), "MAINPID=%ld\n", (long)getpid());
 	snprintf(text, sizeof(text), "%sREADY=1\n%s", pid, s->status);
@@ -359,7 +359,7 @@ void service_stopping(struct daemon *d, const char *why)
 
 /* ---- the whole ---- */
 
-int service_open(struct daemon *d)
+int service_open(struct daemon *d, unsigned (*count_sessions)(struct daemon *d))
 {
 	static const char *const variables[] = {
 		"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
@@ -374,6 +374,7 @@ int service_open(struct daemon *d)
 	}
 	d->service = s;
 	s->daemon = d;
+	s->count_sessions = count_sessions;
 	s->fd = -1;
 	s->timer.fire = do_chores;
 	if (find_manager(s))

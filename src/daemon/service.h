@@ -15,10 +15,11 @@ struct daemon;
 struct net_addr;
 struct service;
 
-/* service_open reads and clears the variables of the service manager, and
- * checks the sockets that it passes. Returns 0, or an exit code after a message;
+/* service_open reads and clears the variables of the service manager, and checks the sockets that
+ * it passes; count_sessions is for the status. Returns 0, or an exit code after a message;
  * d->service is to be closed in both cases. Before another thread starts. */
-int service_open(struct daemon *d);
+int service_open(struct daemon *d,
+		 unsigned (*count_sessions)(struct daemon *d));
 /* service_stop ends the watchdog and the updates; after workers_stop. */
 void service_stop(struct daemon *d);
 /* service_close closes the sockets that were not taken, and frees d->service;

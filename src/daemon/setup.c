@@ -186,7 +186,7 @@ int setup_stores(struct daemon *d)
 		return EXIT_ERROR;
 	}
 	if (d->model->cluster.n) {
-		d->gateway = gateway_new(d);
+		d->gateway = gateway_new(d, unit_reopened);
 		if (!d->gateway)
 			return EXIT_ERROR;
 	}

@@ -111,31 +111,20 @@ static void begin_drain(void *arg)
 
 /* Units of several gateways go to another gateway first, so that their initiators have
  * a path to log out to. */
-static void begin_end(struct daemon *d, enum daemon_phase phase, xtime limit,
-		      const char *why)
+void shutdown_begin(struct daemon *d, bool at_once, const char *why)
 {
 	if (d->phase != DAEMON_SERVING)
 		return;
-	d->phase = phase;
+	d->phase = at_once ? DAEMON_KILLING : DAEMON_DRAINING;
 	trace_emit(&d->log.trace, TRACE_STOP, "%s: shutting down", why);
 	if (!d->handover) /* else the service goes on, as another process */
 		service_stopping(d, why);
 	listen_close(d);
-	d->end.limit = limit;
+	d->end.limit = at_once ? KILL_LIMIT : DRAIN_LIMIT;
 	if (d->gateway)
 		gateway_leave(d->gateway, begin_drain, d);
 	else
 		begin_drain(d);
-}
-
-void shutdown_begin(struct daemon *d, const char *why)
-{
-	begin_end(d, DAEMON_DRAINING, DRAIN_LIMIT, why);
-}
-
-void shutdown_at_once(struct daemon *d, const char *why)
-{
-	begin_end(d, DAEMON_KILLING, KILL_LIMIT, why);
 }
 
 struct flush {

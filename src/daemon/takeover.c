@@ -179,7 +179,6 @@ const char *takeover_begin(struct daemon *d, int sock)
 		return "out of descriptors";
 	}
 	h->watchdog = service_watchdog(d);
-	shutdown_at_once(d, "another iserd takes over");
 	return NULL;
 }
 
@@ -200,14 +199,15 @@ static bool collect_reservations(const struct daemon *d, struct handover *h)
 	return complete;
 }
 
-static bool collect_identities(const struct daemon *d, struct handover *h)
+static bool collect_identities(const struct daemon *d, struct handover *h,
+			       takeover_key *key_of)
 {
 	h->has_identities = true;
 	for (unsigned i = 0; i < d->nunits; i++) {
 		const struct unit *u = d->units[i];
 		uint8_t key[16];
 
-		unit_key(u, key);
+		key_of(u, key);
 		if (!handover_add_identity(h, key, u->uuid))
 			return false;
 	}
@@ -224,14 +224,14 @@ static void collect_port(void *arg, const char *name, uint16_t id)
 		    name);
 }
 
-void takeover_collect(struct daemon *d)
+void takeover_collect(struct daemon *d, takeover_key *key_of)
 {
 	if (d->handover && !d->model->is_command_line)
 		dev_ports_each(d->server, collect_port, d);
 	if (d->handover && !collect_reservations(d, d->handover))
 		say("out of memory: the next iserd does not get all persistent "
 		    "reservations");
-	if (d->handover && !collect_identities(d, d->handover))
+	if (d->handover && !collect_identities(d, d->handover, key_of))
 		say("out of memory: the next iserd does not get all "
 		    "identities");
 }

@@ -129,6 +129,7 @@ bool handover_go(int sock, xtime limit);
 void handover_refuse(int sock, xtime limit);
 
 struct daemon;
+struct unit;
 
 /* takeover_ask asks the iserd at the control socket to hand over, and sets
  * d->inherited and d->handover_sock. False after a message. */
@@ -138,13 +139,14 @@ bool takeover_ask(struct daemon *d, const char *path);
  * effect if none has handed over. */
 bool takeover_serve(struct daemon *d);
 
-/* takeover_begin: a client at the socket sock asked for a handover: iserd drops its
- * connections and ends. Worker 0. Returns NULL, and sock is taken over; or why it
- * was refused. */
+/* takeover_begin: a client at the socket sock asked for a handover. Worker 0. Returns NULL, and
+ * sock is taken over: the caller ends iserd at once (shutdown_begin); or why it was refused. */
 const char *takeover_begin(struct daemon *d, int sock);
-/* takeover_collect copies the reservations of all units and the identifiers of the
- * target ports, after the last flush. No effect unless takeover_begin was called. */
-void takeover_collect(struct daemon *d);
+/* Makes the key of the identity of the unit (unit_key). */
+typedef void takeover_key(const struct unit *u, uint8_t key[16]);
+/* takeover_collect copies the reservations and identities of all units and the identifiers of
+ * the target ports, after the last flush. No effect unless takeover_begin was called. */
+void takeover_collect(struct daemon *d, takeover_key *key_of);
 /* takeover_finish sends all of it, after the stores are closed, and waits until the
  * next iserd serves. False after a message: another iserd had asked, and did not
  * take over; the caller takes over d->handover to serve again. */

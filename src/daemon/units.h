@@ -42,7 +42,8 @@ struct unit {
 	/* health.c */
 	enum bs_trouble trouble;
 	bool flush_failed;
-	struct { /* of a file, if the numbers are served */
+	bool in_check; /* the file is being checked: the unit must not be removed */
+	struct {       /* of a file, if the numbers are served */
 		bool is_known;
 		uint64_t used, left; /* bytes, as of BS_SPACE */
 	} space;
@@ -61,8 +62,7 @@ void units_opened(struct daemon *d);
 /* unit_key makes the key of the identity of the unit in a handover, of the name of the
  * backstore, the text of the store and the file. */
 void unit_key(const struct unit *u, uint8_t key[16]);
-/* unit_reopened gives the identity of the unit to a backstore that was opened anew for it.
- * Returns NULL, or why it must not be used. */
+/* unit_reopened is the function of gateway_new. */
 const char *unit_reopened(const struct unit *u, struct bs *b);
 /* unit_detach removes the unit from d->units; the caller owns it. */
 void unit_detach(struct daemon *d, struct unit *u);

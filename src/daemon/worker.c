@@ -204,12 +204,12 @@ static void give_back_memory(void)
 static void do_chores(struct io_timer *t)
 {
 	struct worker *w = container_of(t, struct worker, chores);
-	unsigned remembered;
+	bool remembered, shrunk;
 
 	bufpool_trim(&w->bufs);
 	log_flush(&w->daemon->log);
-	remembered = gate_age(&w->daemon->gate);
-	if (gate_shrunk(&w->daemon->gate))
+	remembered = w->age(w->daemon, &shrunk);
+	if (shrunk)
 		give_back_memory();
 	w->chores_set = w->bufs.kept || !list_empty(&w->conns) || remembered;
 	if (w->chores_set)
@@ -270,7 +270,7 @@ static void map_large_blocks(void)
 #endif
 }
 
-int workers_open(struct daemon *d)
+int workers_open(struct daemon *d, worker_age *age)
 {
 	map_large_blocks();
 	d->nworkers = d->options.workers;
@@ -285,6 +285,7 @@ int workers_open(struct daemon *d)
 
 		if (err)
 			return err;
+		d->workers[i].age = age;
 	}
 	return 0;
 }

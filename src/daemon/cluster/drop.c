@@ -14,7 +14,6 @@
 #include "daemon/cluster/internal.h"
 #include "daemon/config/lun_spec.h"
 #include "daemon/config/model.h"
-#include "daemon/health.h"
 #include "daemon/kick.h"
 #include "daemon/luns/module.h"
 #include "daemon/luns/open.h"
@@ -140,7 +139,7 @@ static int64_t open_backstore(struct io_file_op *op)
 /* The record is that of the store before. */
 static bool is_same_store(struct drop *x)
 {
-	const char *wrong = unit_reopened(x->m->unit, x->bs);
+	const char *wrong = x->m->gateway->reopened(x->m->unit, x->bs);
 
 	if (!wrong)
 		return true;
@@ -194,7 +193,7 @@ static void open_anew(struct drop *x)
  * may be in progress then. */
 static void begin_opening(struct drop *x)
 {
-	if (health_checks(x->m->gateway->daemon, x->m->unit))
+	if (x->m->unit->in_check)
 		try_later(x, HEALTH_WAIT);
 	else
 		open_anew(x);

@@ -19,7 +19,7 @@ static void fail_saves(struct io_defer *d)
 	}
 }
 
-struct gateway *gateway_new(struct daemon *d)
+struct gateway *gateway_new(struct daemon *d, gateway_reopened *reopened)
 {
 	struct gateway *c = calloc(1, sizeof(*c));
 
@@ -28,6 +28,7 @@ struct gateway *gateway_new(struct daemon *d)
 		return NULL;
 	}
 	c->daemon = d;
+	c->reopened = reopened;
 	list_init(&c->members);
 	list_init(&c->failed);
 	list_init(&c->later.link);

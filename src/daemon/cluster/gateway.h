@@ -21,9 +21,12 @@ struct daemon;
 struct member;
 struct unit;
 
+/* Gives the identity of the unit to a backstore that was opened anew for it. Returns NULL, or why
+ * it must not be used. */
+typedef const char *gateway_reopened(const struct unit *u, struct bs *b);
 /* gateway_new makes the gateway of d->model, which has the section `cluster`. The
  * caller frees it by gateway_free. NULL after a message. */
-struct gateway *gateway_new(struct daemon *d);
+struct gateway *gateway_new(struct daemon *d, gateway_reopened *reopened);
 /* gateway_free closes the stores of all members and frees them and c, which may be
  * NULL; before the device frees their backstores, while worker 0 does not run. */
 void gateway_free(struct gateway *c);

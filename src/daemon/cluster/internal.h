@@ -28,6 +28,7 @@ struct lun_spec;
 
 struct gateway {
 	struct daemon *daemon;
+	gateway_reopened *reopened;
 	struct list members; /* member.link */
 	uint64_t run;	     /* cluster_unit_config.run */
 	/* gateway_leave */

@@ -130,7 +130,8 @@ static void control_ready(struct io_watch *w, unsigned events)
 
 /* ---- open, close ---- */
 
-struct control *control_open(struct daemon *d, const char *path)
+struct control *control_open(struct daemon *d, const char *path,
+			     control_shut_down *shut_down)
 {
 	struct control *k = calloc(1, sizeof(*k));
 
@@ -151,6 +152,7 @@ struct control *control_open(struct daemon *d, const char *path)
 	rpc_wait_open(k);
 	memcpy(k->path, path, strlen(path) + 1);
 	k->rest.fire = rest_over;
+	k->shut_down = shut_down;
 	k->watch.fd = unix_socket_listen(d, "--control", path, 0600);
 	k->watch.want = IO_IN;
 	k->watch.ready = control_ready;

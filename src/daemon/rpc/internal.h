@@ -37,6 +37,7 @@ struct control {
 	struct io_loop *loop;
 	/* methods_call: executes one request of a client */
 	void (*call)(struct client *c, json_t *root);
+	control_shut_down *shut_down;
 	struct io_watch watch; /* the listening socket */
 	struct io_timer rest;  /* pauses accept after it failed */
 	int spare;	     /* a descriptor for when no other is left; or -1 */

@@ -14,7 +14,6 @@
 #include "daemon/rpc/internal.h"
 #include "daemon/rpc/schema.h"
 #include "daemon/rpc/status.h"
-#include "daemon/shutdown.h"
 #include "daemon/takeover.h"
 
 /* ---- methods of the process ---- */
@@ -98,16 +97,20 @@ static void method_log(const struct request *r)
 static void method_shutdown(const struct request *r)
 {
 	client_result(r->client, r->id, json_true());
-	shutdown_begin(request_daemon(r), "control socket");
+	r->client->control->shut_down(request_daemon(r), false,
+				      "control socket");
 }
 
 static void method_takeover(const struct request *r)
 {
-	const char *why =
-		takeover_begin(request_daemon(r), r->client->watch.fd);
+	struct daemon *d = request_daemon(r);
+	const char *why = takeover_begin(d, r->client->watch.fd);
 
 	if (why)
 		client_error(r->client, r->id, RPC_INTERNAL, why);
+	else
+		r->client->control->shut_down(d, true,
+					      "another iserd takes over");
 }
 
 /* What a verb takes, and what it does. */
