@@ -46,17 +46,6 @@ static json_t *find_account(const json_t *config, const char *user)
 
 /* ---- new ---- */
 
-static json_t *member(json_t *object, const char *key, json_t *(*make)(void))
-{
-	json_t *v = json_object_get(object, key);
-
-	if (v)
-		return v;
-	v = make();
-	json_object_set_new(object, key, v);
-	return v;
-}
-
 int tgtadm_account_new(struct tgtadm *t)
 {
 	json_t *group, *account;
@@ -72,9 +61,9 @@ int tgtadm_account_new(struct tgtadm *t)
 	if (!account)
 		return tgtadm_refuse("%s: the name or the path is not UTF-8",
 				     tgtadm_invalid);
-	group = member(tgtadm_section(t, "auth-groups"), TGTADM_ACCOUNTS,
-		       json_object);
-	json_array_insert_new(member(group, "accounts", json_array), 0,
+	group = tgtadm_member(tgtadm_section(t, "auth-groups"), TGTADM_ACCOUNTS,
+			      json_object);
+	json_array_insert_new(tgtadm_member(group, "accounts", json_array), 0,
 			      account);
 	return 0;
 }
@@ -234,8 +223,8 @@ static json_t *discovery_group(struct tgtadm *t)
 				    "discovery",
 				    key, auth);
 	}
-	return member(tgtadm_section(t, "auth-groups"), TGTADM_DISCOVERY,
-		      json_object);
+	return tgtadm_member(tgtadm_section(t, "auth-groups"), TGTADM_DISCOVERY,
+			     json_object);
 }
 
 /* Returns the auth group of the request for changes. NULL after a message. */
@@ -266,7 +255,7 @@ static int bind_account(const struct tgtadm *t, json_t *group,
 		json_object_set_new(group, "mutual", copy);
 		return check_mutual(group);
 	}
-	accounts = member(group, "accounts", json_array);
+	accounts = tgtadm_member(group, "accounts", json_array);
 	json_array_append_new(accounts, copy);
 	return 0;
 }

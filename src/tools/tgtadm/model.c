@@ -53,15 +53,20 @@ json_t *tgtadm_target(const json_t *config, int tid, const char **name)
 	return NULL;
 }
 
+json_t *tgtadm_member(json_t *object, const char *key, json_t *(*make)(void))
+{
+	json_t *v = json_object_get(object, key);
+
+	if (v)
+		return v;
+	v = make();
+	json_object_set_new(object, key, v);
+	return v;
+}
+
 json_t *tgtadm_section(struct tgtadm *t, const char *name)
 {
-	json_t *section = json_object_get(t->config, name);
-
-	if (section)
-		return section;
-	section = json_object();
-	json_object_set_new(t->config, name, section);
-	return section;
+	return tgtadm_member(t->config, name, json_object);
 }
 
 int tgtadm_list_find(const json_t *list, const char *text)

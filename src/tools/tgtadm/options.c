@@ -183,39 +183,25 @@ static int take_number(int letter, const char *text, uint64_t max,
 
 /* ---- the letters ---- */
 
+#define AT(member) offsetof(struct tgtadm_request, member)
 /* Where an option with a text is stored. */
+static const struct {
+	char letter;
+	size_t at;
+} texts[] = {
+	{ 'L', AT(lld) },      { 'n', AT(name) },    { 'v', AT(value) },
+	{ 'P', AT(params) },   { 'b', AT(path) },    { 'E', AT(bstype) },
+	{ 'f', AT(bsoflags) }, { 'S', AT(bsopts) },  { 'y', AT(blocksize) },
+	{ 'T', AT(target) },   { 'I', AT(address) }, { 'Q', AT(initiator) },
+	{ 'u', AT(user) },
+};
+
 static const char **text_of(struct tgtadm_request *r, int letter)
 {
-	switch (letter) {
-	case 'L':
-		return &r->lld;
-	case 'n':
-		return &r->name;
-	case 'v':
-		return &r->value;
-	case 'P':
-		return &r->params;
-	case 'b':
-		return &r->path;
-	case 'E':
-		return &r->bstype;
-	case 'f':
-		return &r->bsoflags;
-	case 'S':
-		return &r->bsopts;
-	case 'y':
-		return &r->blocksize;
-	case 'T':
-		return &r->target;
-	case 'I':
-		return &r->address;
-	case 'Q':
-		return &r->initiator;
-	case 'u':
-		return &r->user;
-	default:
-		return NULL;
-	}
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (texts[i].letter == letter)
+			return (void *)((char *)r + texts[i].at);
+	return NULL;
 }
 
 static int take_word(struct tgtadm_request *r, int letter, const char *text)

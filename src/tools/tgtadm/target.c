@@ -248,18 +248,6 @@ int tgtadm_target_update(struct tgtadm *t)
 
 /* ---- bind, unbind ---- */
 
-/* Returns the list of a group, which gets an empty one if it has none. */
-static json_t *list_of(json_t *group, const char *key)
-{
-	json_t *list = json_object_get(group, key);
-
-	if (list)
-		return list;
-	list = json_array();
-	json_object_set_new(group, key, list);
-	return list;
-}
-
 /* An IPv6 address has brackets in tgt. */
 static const char *plain_address(const char *address, char *buf, size_t size)
 {
@@ -296,7 +284,7 @@ static int change_rules(const struct tgtadm_request *r, json_t *group)
 {
 	int (*change)(json_t * list, const char *text) =
 		r->op == TGTADM_BIND ? add_rule : remove_rule;
-	json_t *addresses = list_of(group, "addresses");
+	json_t *addresses = tgtadm_member(group, "addresses", json_array);
 	char buf[256];
 	int code = 0;
 
@@ -309,7 +297,8 @@ static int change_rules(const struct tgtadm_request *r, json_t *group)
 			      plain_address(r->address, buf, sizeof(buf)));
 	}
 	if (!code && r->initiator)
-		code = change(list_of(group, "initiators"), r->initiator);
+		code = change(tgtadm_member(group, "initiators", json_array),
+			      r->initiator);
 	return code;
 }
 

@@ -167,6 +167,9 @@ json_t *tgtadm_difference(const json_t *from, const json_t *to);
  * the lowest number that is free, and removes the auth group that an earlier target
  * with this number left. False: no memory. */
 bool tgtadm_number_targets(json_t *config);
+/* tgtadm_member returns the member of an object, which gets an empty one of `make` if it has none.
+ * NULL: no memory. */
+json_t *tgtadm_member(json_t *object, const char *key, json_t *(*make)(void));
 /* tgtadm_section returns the mapping of this name in the configuration, and adds an
  * empty one if there is none. NULL: no memory. */
 json_t *tgtadm_section(struct tgtadm *t, const char *name);
