@@ -36,8 +36,7 @@ ONCE = ("test_boot", "test_discovery", "test_tshark", "test_iser_tshark", "test_
 
 # The cases that test no I/O run with one back end (and with sanitizers).
 ONE_BACK_END = ("test_config.Files", "test_config.Access", "test_metrics.", "test_admission", "test_logins",
-                "test_taskset.Dropped", "test_takeover.Ports", "test_lost_rdma_connections.", "test_libiscsi.Suite.test_ram",
-                "test_libiscsi.Suite.test_file_4k_blocks", "test_libiscsi.Suite.test_protected_file")
+                "test_taskset.Dropped", "test_takeover.Ports", "test_lost_rdma_connections.", "test_libiscsi.Suite.")
 # Of the cases of ONCE, these run with the other back end, where they take less time.
 OTHER_ONCE = ("test_libiscsi.Suite.test_iser", "test_libiscsi.Suite.test_ram_4k")
 SLOWEST = 12  # cases in the report

@@ -468,12 +468,14 @@ static void run_short(enum sim_way way, uint64_t cut, unsigned end,
 	static const struct wishes k = { true, true, false, false,
 					 1024, 1024, 2048,  2 };
 	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
-	uint8_t *model = calloc(BLOCKS, BLOCK);
-	bool *unsure = calloc(BLOCKS, sizeof(bool));
+	static uint8_t model[BLOCKS * BLOCK];
+	static bool unsure[BLOCKS];
 	struct world world;
 	struct link l, second;
 	struct work *w;
 
+	memset(model, 0, sizeof(model));
+	memset(unsure, 0, sizeof(unsure));
 	wc.cut[end] = cut;
 	world_open(&world);
 	link_open(&l, &world, &wc, &k, way);
@@ -499,8 +501,6 @@ static void run_short(enum sim_way way, uint64_t cut, unsigned end,
 	link_close(&second);
 	free(w);
 	world_close(&world);
-	free(model);
-	free(unsure);
 }
 
 static void reset_after_every_byte(enum sim_way way)
