@@ -53,8 +53,8 @@ struct change {
 static void complain(struct change *c, const struct cfg_head *h,
 		     const char *noun, const char *what)
 {
-	cfg_error(c->errors, cfg_head_at(h), "%s %.80s: %s", noun, h->name,
-		  what);
+	cfg_error(c->errors, cfg_head_at(h, NULL), "%s %.80s: %s", noun,
+		  h->name, what);
 }
 
 /* ---- the end of a change ---- */

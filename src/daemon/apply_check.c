@@ -63,9 +63,7 @@ void apply_check_units(const struct daemon *d, const struct cfg_model *m,
 			continue;
 		}
 		if (is_locked(units[i], old, b))
-			cfg_error(e,
-				  b->head.node ? b->head.node->at
-					       : (struct cfg_place){ 0 },
+			cfg_error(e, cfg_head_at(&b->head, NULL),
 				  "backstore %.80s: %.200s: in use with other "
 				  "fields; restart iserd, or remove the "
 				  "backstore by one change and add it by "

@@ -151,20 +151,20 @@ static void close_signals(struct daemon *d)
  * line: a file has them as fields of "daemon". */
 static void report(const struct daemon *d, const char *why)
 {
-	const struct cfg_node *fields =
-		cfg_node_get(d->model->head.node, "daemon");
+	const json_t *fields = json_object_get(d->model->head.given, "daemon");
+	const json_t *field = NULL;
 	const char *file = d->options.start.config;
-	const struct cfg_item *field = NULL;
+	struct cfg_place at;
 	char name[64];
 
 	if (file && fields && !strncmp(why, "--", 2)) {
 		snprintf(name, sizeof(name), "%.*s",
 			 (int)strcspn(why + 2, " :"), why + 2);
-		field = cfg_node_find(fields, name);
+		field = json_object_get(fields, name);
 	}
+	at = cfg_spot_of(&d->model->places, field)->key;
 	if (field)
-		say("%s:%u:%u: daemon: %s", file, field->at.line,
-		    field->at.column, why + 2);
+		say("%s:%u:%u: daemon: %s", file, at.line, at.column, why + 2);
 	else
 		say("%s", why);
 }

@@ -28,8 +28,8 @@ struct builder {
 /* Reports an error of directory.h. */
 static bool fail(struct builder *b, const struct cfg_head *h, const char *noun)
 {
-	cfg_error(b->errors, cfg_head_at(h), "%s %.230s: %s", noun, h->name,
-		  tgt_directory_why(b->dir));
+	cfg_error(b->errors, cfg_head_at(h, NULL), "%s %.230s: %s", noun,
+		  h->name, tgt_directory_why(b->dir));
 	return false;
 }
 
@@ -175,7 +175,7 @@ static struct dev_map *new_map(struct builder *b, const struct cfg_head *h,
 	free(all);
 	if (!err)
 		return map;
-	cfg_error(b->errors, h->node->at, "luns: %s", err_str(err));
+	cfg_error(b->errors, cfg_head_at(h, NULL), "luns: %s", err_str(err));
 	return NULL;
 }
 

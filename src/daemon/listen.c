@@ -444,6 +444,7 @@ static int open_portal(struct daemon *d, unsigned index)
 	bool passed =
 		d->options.listen_default && service_has_sockets(d->service);
 	const char *file = d->options.start.config;
+	struct cfg_place at = cfg_head_at(&c->head, NULL);
 	struct say_hold h;
 	int err = 0;
 
@@ -456,9 +457,8 @@ static int open_portal(struct daemon *d, unsigned index)
 	for (unsigned i = 0; !passed && i < c->listen.n && !err; i++)
 		err = portal_listen(p, c->listen.v[i], ADDRESS_WAITS);
 	say_release(&h, !err);
-	if (err && file && c->head.node && c->head.node->at.line)
-		say("%s:%u:%u: portal group %s: %s", file,
-		    c->head.node->at.line, c->head.node->at.column,
+	if (err && file && at.line)
+		say("%s:%u:%u: portal group %s: %s", file, at.line, at.column,
 		    c->head.name, h.text);
 	else if (err)
 		say("%s", h.text);

@@ -36,11 +36,17 @@ struct look {
 /* ---- errors ---- */
 
 /* The place of a field; that of its noun if the file does not have the field. */
-static struct cfg_place place_of(const struct cfg_node *noun, const char *field)
+static struct cfg_place place_of(const struct cfg_places *p, const json_t *noun,
+				 const char *field)
 {
-	const struct cfg_item *i = field ? cfg_node_find(noun, field) : NULL;
+	const json_t *v = field ? json_object_get(noun, field) : NULL;
 
-	return i ? i->at : noun ? noun->at : (struct cfg_place){ 0 };
+	return v ? cfg_spot_of(p, v)->key : cfg_spot_of(p, noun)->at;
+}
+
+static struct cfg_place place_in(const struct cfg_head *h, const char *field)
+{
+	return place_of(h->places, h->given, field);
 }
 
 /* Goes behind what is missing: a check only warns of it. */
@@ -52,14 +58,15 @@ static const char *what_then(const struct look *l)
 static void complain(struct cfg_errors *e, const struct cfg_head *h,
 		     const char *field, const char *path, const char *why)
 {
-	cfg_error(e, place_of(h->node, field),
-		  "backstore %.80s: %s%s%.300s: %s", h->name,
-		  field ? field : "", field ? ": " : "", path, why);
+	cfg_error(e, place_in(h, field), "backstore %.80s: %s%s%.300s: %s",
+		  h->name, field ? field : "", field ? ": " : "", path, why);
 }
 
-static const struct cfg_node *daemon_node(const struct look *l)
+static struct cfg_place place_in_daemon(const struct look *l, const char *field)
 {
-	return cfg_node_get(l->m->head.node, "daemon");
+	const json_t *given = json_object_get(l->m->head.given, "daemon");
+
+	return place_of(&l->m->places, given, field);
 }
 
 /* ---- files of backstores ---- */
@@ -111,12 +118,12 @@ static void look_store(const struct look *l, const struct cfg_backstore *b,
 	char why[512];
 
 	if (lacks_device(kind, path))
-		cfg_error(l->later, cfg_head_at(&b->head),
+		cfg_error(l->later, cfg_head_at(&b->head, NULL),
 			  "backstore %.80s: %.300s: no such file; name an "
 			  "existing device%s",
 			  b->head.name, path, what_then(l));
 	else if (!can_be_store(b, kind, path, why, sizeof(why)))
-		cfg_error(l->errors, cfg_head_at(&b->head),
+		cfg_error(l->errors, cfg_head_at(&b->head, NULL),
 			  "backstore %.80s: %s", b->head.name, why);
 }
 
@@ -210,7 +217,7 @@ static void compare_stores(const struct look *l, const struct file *a,
 	if (may_be_twice(x) && may_be_twice(y))
 		return;
 	cfg_error(
-		l->errors, place_of(y->head.node, "store"),
+		l->errors, place_in(&y->head, "store"),
 		"backstore %.80s: %.200s: already backstore %.80s, as %.200s; "
 		"give it once, or give both \"shared: yes\"",
 		y->head.name, y->store, x->head.name, x->store);
@@ -262,7 +269,7 @@ static void look_right(const struct look *l, const struct cfg_head *h,
 	    (errno != EACCES && errno != EROFS && errno != EPERM))
 		return;
 	if (l->user)
-		cfg_error(l->later, place_of(h->node, field),
+		cfg_error(l->later, place_in(h, field),
 			  "backstore %.80s: %.300s: user %.64s: %s", h->name,
 			  path, l->user, denial(errno));
 	else
@@ -274,7 +281,7 @@ static void look_secret(const struct look *l, const struct cfg_auth *g,
 {
 	if (l->user && strncmp(a->secret_file, "credential:", 11) != 0 &&
 	    faccessat(AT_FDCWD, a->secret_file, R_OK, AT_EACCESS))
-		cfg_error(l->later, place_of(a->head.node, "secret-file"),
+		cfg_error(l->later, place_in(&a->head, "secret-file"),
 			  "auth group %.80s: secret-file: %.300s: user %.64s: "
 			  "%s",
 			  g->head.name, a->secret_file, l->user, denial(errno));
@@ -345,7 +352,7 @@ static void look_user(struct look *l)
 	const struct passwd *pw = name ? getpwnam(name) : NULL;
 
 	if (name && !pw) {
-		cfg_error(l->errors, place_of(daemon_node(l), "user"),
+		cfg_error(l->errors, place_in_daemon(l, "user"),
 			  "daemon: user %.64s: not found; give a user of this "
 			  "machine",
 			  name);
@@ -372,7 +379,7 @@ static void look_directory(const struct look *l, const char *field,
 		return;
 	folder_of(path, folder);
 	if (stat(folder, &st) && errno == ENOENT)
-		cfg_error(l->errors, place_of(daemon_node(l), field),
+		cfg_error(l->errors, place_in_daemon(l, field),
 			  "daemon: %s %.300s: there is no such directory; make "
 			  "it first",
 			  field, path);
@@ -388,7 +395,7 @@ static void look_socket(const struct look *l, const char *field,
 		folder_of(path, folder);
 	look_directory(l, field, folder);
 	if (path && strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
-		cfg_error(l->errors, place_of(daemon_node(l), field),
+		cfg_error(l->errors, place_in_daemon(l, field),
 			  "daemon: %s %.120s: longer than the path of a socket "
 			  "may be; give a shorter one",
 			  field, path);
@@ -435,7 +442,7 @@ static void look_addresses(const struct look *l, const struct cfg_model *now)
 			if (!has_address(now, p->listen.v[k]) &&
 			    !is_local(p->listen.v[k]))
 				cfg_error(l->later,
-					  place_of(p->head.node, "listen"),
+					  place_in(&p->head, "listen"),
 					  "portal group %.80s: %.64s: %s%s",
 					  p->head.name, p->listen.v[k],
 					  no_address, what_then(l));
@@ -463,7 +470,7 @@ void cfg_look(const struct cfg_model *m, struct cfg_errors *errors,
 	look_socket(&l, "metrics", metrics && *metrics == '/' ? metrics : NULL);
 	look_directory(&l, "state", m->options.state);
 	if (metrics && *metrics != '/' && !is_local(metrics))
-		cfg_error(warnings, place_of(daemon_node(&l), "metrics"),
+		cfg_error(warnings, place_in_daemon(&l, "metrics"),
 			  "daemon: metrics %.64s: %s%s", metrics, no_address,
 			  what_then(&l));
 	look_addresses(&l, NULL);

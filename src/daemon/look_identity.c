@@ -161,7 +161,7 @@ void identity_look(const struct cfg_model *m, struct identities *all,
 
 	for (; at.index < m->backstores.n; at.index++) {
 		const struct cfg_backstore *b = &m->backstores.v[at.index];
-		struct warning w = { warnings, cfg_head_at(&b->head) };
+		struct warning w = { warnings, cfg_head_at(&b->head, NULL) };
 		struct say_tap tap = { take_warning, &w, .is_only = true };
 		struct identity id;
 		struct say_hold why;

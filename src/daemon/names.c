@@ -238,14 +238,14 @@ static void report(const struct check *c, const struct named *a,
 	char text[40];
 
 	if (n->kind == NAME_UUID && !is_given(c, n->of->index))
-		cfg_error(c->errors, cfg_head_at(h),
+		cfg_error(c->errors, cfg_head_at(h, NULL),
 			  "backstore %.80s: has the uuid %s of backstore "
 			  "%.80s, so initiators would take both for one disk; "
 			  "if it is one store, give it once, or give both "
 			  "\"shared: yes\"; else give one another uuid",
 			  h->name, text_of(n, text), other);
 	else
-		cfg_error(c->errors, cfg_head_at(h),
+		cfg_error(c->errors, cfg_head_at(h, NULL),
 			  "backstore %.80s: its %s %s is that of backstore "
 			  "%.80s, so initiators would take both for one disk; "
 			  "give each its own",

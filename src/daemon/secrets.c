@@ -88,14 +88,13 @@ bool chap_secret_read(struct iscsi_chap_secret *s, const char *user,
 static bool check_account(const struct cfg_auth *g, const struct cfg_account *a,
 			  struct iscsi_chap_secret *s, struct cfg_errors *e)
 {
-	const struct cfg_node *v = cfg_node_get(a->head.node, "secret-file");
-	struct cfg_place at = v ? v->at : (struct cfg_place){ 0 };
 	char why[256];
 
 	if (chap_secret_read(s, a->user, a->secret_file, why, sizeof(why)))
 		return true;
-	cfg_error(e, at, "auth group %.80s: secret-file: %.200s: %s",
-		  g->head.name, a->secret_file, why);
+	cfg_error(e, cfg_head_at(&a->head, "secret-file"),
+		  "auth group %.80s: secret-file: %.200s: %s", g->head.name,
+		  a->secret_file, why);
 	return false;
 }
 
@@ -187,13 +186,11 @@ static void check_accounts(struct checking *c, unsigned group)
 				   : -1;
 		const struct cfg_auth *of =
 			with < 0 ? NULL : &c->m->auths.v[with];
-		const struct cfg_node *v =
-			of ? cfg_node_get(of->mutual.v->head.node,
-					  "secret-file")
-			   : NULL;
 
 		if (of)
-			cfg_error(c->e, v ? v->at : (struct cfg_place){ 0 },
+			cfg_error(c->e,
+				  cfg_head_at(&of->mutual.v->head,
+					      "secret-file"),
 				  "auth group %.80s: mutual: has the secret of "
 				  "account %.80s of auth group %.80s; the two "
 				  "must differ (RFC 7143 §9.2.1)",

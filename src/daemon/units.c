@@ -491,8 +491,8 @@ struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
 	if (!u && m->is_command_line)
 		cfg_error(e, (struct cfg_place){ 0 }, "%s", why.text);
 	else if (!u)
-		cfg_error(e, cfg_head_at(h), "backstore %.80s: %s", h->name,
-			  why.text);
+		cfg_error(e, cfg_head_at(h, NULL), "backstore %.80s: %s",
+			  h->name, why.text);
 	return u;
 }
 

@@ -21,24 +21,25 @@ struct differ {
 	bool failed;
 };
 
-static bool field_differs(const struct cfg_node *a, const struct cfg_node *b)
+/* NULL: not given. */
+static bool values_equal(const json_t *a, const json_t *b)
 {
-	return a && b ? !cfg_node_is_same(a, b) : a != b;
+	return a == b || json_equal(a, b);
 }
 
 enum cfg_difference cfg_backstore_compare(const struct cfg_backstore *a,
 					  const struct cfg_backstore *b)
 {
 	const struct cfg_noun *noun = cfg_noun_of(CFG_NOUN_BACKSTORE);
-	const struct cfg_node *x = a->head.document, *y = b->head.document;
+	const json_t *x = a->head.document, *y = b->head.document;
 	enum cfg_difference d = CFG_SAME;
 
 	for (unsigned i = 0; i < noun->nfields; i++) {
 		const struct cfg_field *f = &noun->fields[i];
 		const char *name = cfg_field_name(f);
 
-		if (!field_differs(cfg_node_get(x, name),
-				   cfg_node_get(y, name)))
+		if (values_equal(json_object_get(x, name),
+				 json_object_get(y, name)))
 			continue;
 		if (!f->at_once && cfg_field_row(f)->apply != CFG_AT_ONCE)
 			return CFG_DIFFERS;
@@ -47,34 +48,41 @@ enum cfg_difference cfg_backstore_compare(const struct cfg_backstore *a,
 	return d;
 }
 
-/* Writes a node on one line. */
-static void write_line(FILE *f, const struct cfg_node *n)
+/* Writes a value on one line. */
+static void write_line(FILE *f, json_t *v)
 {
-	bool is_map = n->type == CFG_NODE_MAP;
+	const char *key, *comma = "";
+	json_t *one;
+	size_t i;
 
-	if (n->type == CFG_NODE_SCALAR) {
-		fputs(n->text, f);
+	if (json_is_string(v)) {
+		fputs(json_string_value(v), f);
 		return;
 	}
-	fputc(is_map ? '{' : '[', f);
-	for (unsigned i = 0; i < n->n; i++) {
-		fputs(i ? ", " : "", f);
-		if (is_map)
-			fprintf(f, "%s: ", n->items[i].key);
-		write_line(f, n->items[i].value);
+	fputc(json_is_object(v) ? '{' : '[', f);
+	json_object_foreach(v, key, one)
+	{
+		fprintf(f, "%s%s: ", comma, key);
+		write_line(f, one);
+		comma = ", ";
 	}
-	fputc(is_map ? '}' : ']', f);
+	json_array_foreach(v, i, one)
+	{
+		fputs(i ? ", " : "", f);
+		write_line(f, one);
+	}
+	fputc(json_is_object(v) ? '}' : ']', f);
 }
 
-/* Returns the node on one line, which the caller frees. NULL: no memory. */
-static char *line_of(struct differ *d, const struct cfg_node *n)
+/* Returns the value on one line, which the caller frees. NULL: no memory. */
+static char *line_of(struct differ *d, json_t *v)
 {
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
 	if (f)
-		write_line(f, n);
+		write_line(f, v);
 	if (f && !fclose(f))
 		return text;
 	d->failed = true;
@@ -110,8 +118,7 @@ static bool needs_restart(const char *path)
 }
 
 /* from or to NULL: added or removed. */
-static void report(struct differ *d, const char *path,
-		   const struct cfg_node *from, const struct cfg_node *to)
+static void report(struct differ *d, const char *path, json_t *from, json_t *to)
 {
 	char *a = from ? line_of(d, from) : NULL;
 	char *b = to ? line_of(d, to) : NULL;
@@ -130,43 +137,42 @@ static void report(struct differ *d, const char *path,
 	free(b);
 }
 
-static void diff_nodes(struct differ *d, const char *path,
-		       const struct cfg_node *from, const struct cfg_node *to);
+static void diff_values(struct differ *d, const char *path, json_t *from,
+			json_t *to);
 
-/* Mappings that are missing are compared with an empty one at the top, so that
- * each noun in them is reported. */
-static void diff_item(struct differ *d, const char *path, const char *key,
-		      const struct cfg_node *from, const struct cfg_node *to)
+/* A section that is missing is an empty one, so that each noun of the other is
+ * reported. */
+static void diff_member(struct differ *d, const char *path, const char *key,
+			json_t *from, json_t *to)
 {
-	static const struct cfg_node empty = { .type = CFG_NODE_MAP };
+	bool is_section = !*path && json_is_object(from ? from : to);
 	char longer[1024];
 
 	snprintf(longer, sizeof(longer), "%s%s%s", path, *path ? "." : "", key);
-	if (!*path && !from && to->type == CFG_NODE_MAP)
-		from = &empty;
-	if (!*path && !to && from->type == CFG_NODE_MAP)
-		to = &empty;
-	if (!from || !to)
-		report(d, longer, from, to);
+	if ((from && to) || is_section)
+		diff_values(d, longer, from, to);
 	else
-		diff_nodes(d, longer, from, to);
+		report(d, longer, from, to);
 }
 
-static void diff_nodes(struct differ *d, const char *path,
-		       const struct cfg_node *from, const struct cfg_node *to)
+static void diff_values(struct differ *d, const char *path, json_t *from,
+			json_t *to)
 {
-	if (from->type != CFG_NODE_MAP || to->type != CFG_NODE_MAP) {
-		if (!cfg_node_is_same(from, to))
+	const char *key;
+	json_t *v;
+
+	if ((from && !json_is_object(from)) || (to && !json_is_object(to))) {
+		if (!json_equal(from, to))
 			report(d, path, from, to);
 		return;
 	}
-	for (unsigned i = 0; i < from->n; i++)
-		diff_item(d, path, from->items[i].key, from->items[i].value,
-			  cfg_node_get(to, from->items[i].key));
-	for (unsigned i = 0; i < to->n; i++)
-		if (!cfg_node_find(from, to->items[i].key))
-			diff_item(d, path, to->items[i].key, NULL,
-				  to->items[i].value);
+	json_object_foreach(from, key, v)
+		diff_member(d, path, key, v, json_object_get(to, key));
+	json_object_foreach(to, key, v)
+	{
+		if (!json_object_get(from, key))
+			diff_member(d, path, key, NULL, v);
+	}
 }
 
 bool cfg_diff(const struct cfg_model *from, const struct cfg_model *to,
@@ -174,6 +180,6 @@ bool cfg_diff(const struct cfg_model *from, const struct cfg_model *to,
 {
 	struct differ d = { .fn = fn, .arg = arg };
 
-	diff_nodes(&d, "", from->head.document, to->head.document);
+	diff_values(&d, "", from->head.document, to->head.document);
 	return !d.failed;
 }

@@ -9,149 +9,113 @@
 
 /* ---- the place of a noun ---- */
 
-static struct cfg_node *new_map(const struct edit_tree *t)
-{
-	struct cfg_node *n = cfg_node_new(t->arena, CFG_NODE_MAP, NULL);
-
-	if (!n)
-		(void)cfg_edit_no_memory(t);
-	return n;
-}
-
-/* Makes the noun a mapping: the file may give the value of one field alone. */
-static bool write_out(const struct edit_tree *t, struct edit_place *p)
+/* Makes the noun a mapping: the document may give the value of one field alone. */
+static bool write_out(struct edit_tree *t, struct edit_place *p)
 {
 	const char *brief = cfg_noun_of(t->noun->id)->brief;
-	struct cfg_node *n;
+	json_t *one = p->value;
 
-	if (p->item->value->type == CFG_NODE_MAP)
+	if (json_is_object(one))
 		return true;
-	n = new_map(t);
-	if (!n)
-		return false;
-	if (!brief || !cfg_node_add(t->arena, n, brief, p->item->value))
-		return cfg_edit_no_memory(t);
-	p->item->value = n;
-	return true;
+	p->value = cfg_edit_hold(t, json_object());
+	return p->value && brief && cfg_edit_put(t, p->value, brief, one) &&
+	       cfg_edit_put(t, p->parent, p->key, p->value);
 }
 
 /* Adds an empty noun at p, where there is none, or before the map that is there. */
-static bool insert(const struct edit_tree *t, struct edit_place *p)
+static bool insert(struct edit_tree *t, struct edit_place *p)
 {
-	struct cfg_node *n = new_map(t);
-	unsigned last;
-
-	if (!n)
+	p->value = cfg_edit_hold(t, json_object());
+	if (!p->value)
 		return false;
-	p->item = cfg_node_add(t->arena, p->parent, p->key, n);
-	if (!p->item)
-		return cfg_edit_no_memory(t);
-	last = p->parent->n - 1;
-	if (!p->key && p->index < last) {
-		struct cfg_item *items = p->parent->items;
-		const struct cfg_item added = items[last];
-
-		memmove(&items[p->index + 1], &items[p->index],
-			(last - p->index) * sizeof(*items));
-		items[p->index] = added;
-		p->item = &items[p->index];
-	}
-	return true;
+	if (!p->key && p->index < json_array_size(p->parent))
+		return !json_array_insert(p->parent, p->index, p->value) ||
+		       cfg_edit_hold(t, NULL); /* reports no memory */
+	return cfg_edit_put(t, p->parent, p->key, p->value);
 }
 
 /* ---- a LUN with a new backstore ---- */
 
 /* Writes a name that no backstore has to name. */
-static void choose_name(const struct cfg_node *stores, char name[32])
+static void choose_name(json_t *stores, char name[32])
 {
 	unsigned i = 0;
 
 	do
 		snprintf(name, 32, "disk%u", i++);
-	while (cfg_node_get(stores, name));
+	while (json_object_get(stores, name));
 }
 
 /* Adds the backstore of a LUN whose fields have "store": the fields that are not
  * those of a LUN, in *of_store, are its own. *of_lun gets those of a LUN. */
-static bool part_fields(struct edit_tree *t, const struct cfg_node *fields,
-			struct cfg_node *of_lun, struct cfg_node *of_store)
+static bool part_fields(struct edit_tree *t, json_t *fields, json_t *of_lun,
+			json_t *of_store)
 {
 	const struct cfg_noun *lun = cfg_noun_of(CFG_NOUN_LUN);
+	const char *key;
+	json_t *v;
 
-	for (unsigned i = 0; i < fields->n; i++) {
-		const struct cfg_item *f = &fields->items[i];
-		struct cfg_node *to =
-			cfg_noun_field(lun, f->key, strlen(f->key)) ? of_lun
-								    : of_store;
+	json_object_foreach(fields, key, v)
+	{
+		bool is_lun = cfg_noun_field(lun, key, strlen(key));
 
-		if (!cfg_node_add(t->arena, to, f->key, f->value))
-			return cfg_edit_no_memory(t);
+		if (!cfg_edit_put(t, is_lun ? of_lun : of_store, key, v))
+			return false;
 	}
 	return true;
 }
 
-static struct cfg_node *stores_of(const struct edit_tree *t)
-{
-	struct cfg_node *stores = cfg_node_get(t->root, "backstores");
-
-	if (stores)
-		return stores;
-	stores = new_map(t);
-	if (stores && cfg_node_add(t->arena, t->root, "backstores", stores))
-		return stores;
-	return NULL;
-}
-
 /* Returns the fields of the LUN alone, after it has added the backstore that the
  * fields are of, too. NULL after an error. */
-static const struct cfg_node *add_store(struct edit_tree *t,
-					const struct cfg_node *fields)
+static json_t *add_store(struct edit_tree *t, json_t *fields)
 {
-	struct cfg_node *of_lun = new_map(t), *of_store = new_map(t);
-	struct cfg_node *stores = stores_of(t), *name;
+	json_t *of_lun = cfg_edit_hold(t, json_object());
+	json_t *of_store = cfg_edit_hold(t, json_object());
+	json_t *made = cfg_edit_hold(t, json_object());
+	json_t *stores = json_object_get(t->root, "backstores"), *name;
 	char chosen[32];
 
-	if (!of_lun || !of_store || !stores ||
+	if (!of_lun || !of_store || !made ||
 	    !part_fields(t, fields, of_lun, of_store))
 		return NULL;
-	name = cfg_node_get(of_lun, "backstore");
+	if (!stores) {
+		stores = cfg_edit_hold(t, json_object());
+		if (!stores || !cfg_edit_put(t, t->root, "backstores", stores))
+			return NULL;
+	}
+	name = json_object_get(of_lun, "backstore");
 	if (!name) {
 		choose_name(stores, chosen);
-		name = cfg_node_new(t->arena, CFG_NODE_SCALAR, chosen);
-		if (!name ||
-		    !cfg_node_add(t->arena, of_lun, "backstore", name)) {
-			(void)cfg_edit_no_memory(t);
+		name = cfg_edit_hold(t, json_string(chosen));
+		if (!name || !cfg_edit_put(t, of_lun, "backstore", name))
 			return NULL;
-		}
 	}
-	if (name->type != CFG_NODE_SCALAR || cfg_node_get(stores, name->text)) {
+	if (!json_is_string(name) ||
+	    json_object_get(stores, json_string_value(name))) {
 		cfg_edit_fail(t,
 			      "backstore %.64s: exists already; leave out "
 			      "store, or give another name",
-			      name->text ? name->text : "");
+			      json_is_string(name) ? json_string_value(name)
+						   : "");
 		return NULL;
 	}
-	fields = of_store;
-	of_store = new_map(t);
-	if (!of_store ||
-	    !cfg_node_add(t->arena, stores, name->text, of_store) ||
-	    !cfg_edit_set_fields(t, CFG_NOUN_BACKSTORE, of_store, fields))
+	if (!cfg_edit_put(t, stores, json_string_value(name), made) ||
+	    !cfg_edit_set_fields(t, CFG_NOUN_BACKSTORE, made, of_store))
 		return NULL;
 	return of_lun;
 }
 
 /* ---- verbs ---- */
 
-static bool change(struct edit_tree *t, struct edit_place *p,
-		   const struct cfg_node *fields)
+static bool change(struct edit_tree *t, struct edit_place *p, json_t *fields)
 {
-	if (t->noun->id == CFG_NOUN_LUN && cfg_node_get(fields, "store")) {
+	if (t->noun->id == CFG_NOUN_LUN && json_object_get(fields, "store")) {
 		fields = add_store(t, fields);
 		if (!fields)
 			return false;
 	}
 	return write_out(t, p) &&
-	       cfg_edit_set_fields(t, t->noun->id, p->item->value, fields);
+	       cfg_edit_set_fields(t, t->noun->id, p->value, fields);
 }
 
 static bool do_add(struct edit_tree *t, const struct cfg_edit *x)
@@ -164,7 +128,7 @@ static bool do_add(struct edit_tree *t, const struct cfg_edit *x)
 				     "it");
 	if (!cfg_edit_find(t, true, &p))
 		return false;
-	if (p.item && p.key)
+	if (p.value && p.key)
 		return cfg_edit_fail(
 			t, "exists already; iserctl %s set changes it",
 			t->noun->word);
@@ -176,7 +140,7 @@ static bool do_set(struct edit_tree *t, const struct cfg_edit *x)
 	bool is_daemon = t->noun->id == CFG_NOUN_DAEMON;
 	struct edit_place p;
 
-	if (!x->fields || !x->fields->n)
+	if (!json_object_size(x->fields))
 		return cfg_edit_fail(
 			t,
 			"no field to set; give FIELD=VALUE; iserctl "
@@ -185,29 +149,27 @@ static bool do_set(struct edit_tree *t, const struct cfg_edit *x)
 	if (is_daemon ? !cfg_edit_find(t, true, &p)
 		      : !cfg_edit_must_find(t, &p))
 		return false;
-	if (!p.item && !insert(t, &p))
+	if (!p.value && !insert(t, &p))
 		return false;
 	return change(t, &p, x->fields);
 }
 
 static bool do_replace(struct edit_tree *t, const struct cfg_edit *x)
 {
-	const struct cfg_node *name = cfg_node_get(x->fields, "backstore");
-	const struct cfg_node *have;
+	json_t *name = json_object_get(x->fields, "backstore"), *have;
 	struct edit_place p;
 
 	if (t->noun->id != CFG_NOUN_LUN)
 		return cfg_edit_fail(t, "only a LUN can be replaced");
-	if (!name && !cfg_node_get(x->fields, "store"))
+	if (!name && !json_object_get(x->fields, "store"))
 		return cfg_edit_fail(t, "no backstore; give backstore=NAME, or "
 					"store=STORE for a new one");
 	if (!cfg_edit_must_find(t, &p) || !write_out(t, &p))
 		return false;
-	have = cfg_node_get(p.item->value, "backstore");
-	if (name && have && name->type == CFG_NODE_SCALAR &&
-	    !strcmp(name->text, have->text))
+	have = json_object_get(p.value, "backstore");
+	if (json_is_string(name) && json_equal(name, have))
 		return cfg_edit_fail(t, "has the backstore %.64s already",
-				     name->text);
+				     json_string_value(name));
 	return change(t, &p, x->fields);
 }
 
@@ -215,7 +177,7 @@ static bool do_remove(struct edit_tree *t, const struct cfg_edit *x)
 {
 	struct edit_place p;
 
-	if (x->fields && x->fields->n)
+	if (json_object_size(x->fields))
 		return cfg_edit_fail(t,
 				     "remove has no fields; iserctl %s set %s "
 				     "FIELD= removes a field",
@@ -224,7 +186,10 @@ static bool do_remove(struct edit_tree *t, const struct cfg_edit *x)
 		return cfg_edit_fail(t, "cannot be removed");
 	if (!cfg_edit_must_find(t, &p))
 		return false;
-	cfg_node_take(p.parent, p.item);
+	if (p.key)
+		(void)json_object_del(p.parent, p.key);
+	else
+		(void)json_array_remove(p.parent, p.index);
 	return true;
 }
 
@@ -238,19 +203,22 @@ struct cfg_model *cfg_edit(const struct cfg_model *m, const struct cfg_edit *x,
 		[CFG_REMOVE] = do_remove,
 		[CFG_REPLACE] = do_replace,
 	};
-	struct cfg_arena a = { 0 };
+	json_t *root = json_deep_copy(m->head.document);
 	struct cfg_model *next = NULL;
 	struct edit_tree t;
 	char why[700];
 
-	if (!cfg_edit_tree_open(&t, m, x->noun, x->name, &a, e))
+	if (!root)
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+	if (!root || !cfg_edit_open(&t, root, x->noun, x->name, e))
 		goto out;
 	if (x->verb == CFG_REMOVE &&
 	    cfg_edit_is_used(m, t.noun->id, t.name, why, sizeof(why)))
 		cfg_edit_fail(&t, "in use: %s", why);
 	else if (verbs[x->verb](&t, x))
-		next = cfg_model_of_tree(t.root, e);
+		next = cfg_model_of_document(root, e);
+	json_decref(t.held);
 out:
-	cfg_arena_free(&a);
+	json_decref(root);
 	return next;
 }

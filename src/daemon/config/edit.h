@@ -25,12 +25,12 @@ struct cfg_edit {
 	enum cfg_verb verb;
 	const char *name; /* NULL: the noun has none ("daemon") */
 	/*
-	 * A mapping of fields to values, or NULL. A text is read as iserctl(1)
-	 * describes it: an empty one removes the field, commas part the entries
-	 * of a list, and nouns are in YAML. "FIELD+" adds entries, "FIELD-"
-	 * removes them.
+	 * A mapping of fields to values, as cfg_doc_merge makes them, or NULL. A
+	 * text is read as iserctl(1) describes it: an empty one removes the
+	 * field, commas part the entries of a list, and nouns are in YAML.
+	 * "FIELD+" adds entries, "FIELD-" removes them.
 	 */
-	const struct cfg_node *fields;
+	json_t *fields;
 };
 
 /* cfg_edit_noun returns the name in nouns.h of the noun with this word, such as
@@ -44,14 +44,11 @@ struct cfg_model *cfg_edit(const struct cfg_model *m, const struct cfg_edit *x,
 
 /* cfg_edit_list returns a list with a mapping for each noun of this word: "name",
  * and its fields that do not have their default, as texts; nouns inside are
- * counted. In the memory of a. NULL: no memory. */
-struct cfg_node *cfg_edit_list(const struct cfg_model *m, const char *word,
-			       struct cfg_arena *a);
-/* cfg_edit_show returns a mapping with all fields of a noun; a field that is not set
- * and has no default is an empty text. In the memory of a. NULL: e has at least one
- * error. */
-struct cfg_node *cfg_edit_show(const struct cfg_model *m, const char *word,
-			       const char *name, struct cfg_arena *a,
-			       struct cfg_errors *e);
+ * counted. The caller releases it. NULL: no memory. */
+json_t *cfg_edit_list(const struct cfg_model *m, const char *word);
+/* cfg_edit_show returns a mapping with all fields of a noun, which the caller releases; a
+ * field that is not set and has no default is null. NULL: e has at least one error. */
+json_t *cfg_edit_show(const struct cfg_model *m, const char *word,
+		      const char *name, struct cfg_errors *e);
 
 #endif

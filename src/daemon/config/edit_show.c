@@ -12,145 +12,134 @@
 /* ---- the list ---- */
 
 struct lister {
-	struct cfg_arena *arena;
 	enum cfg_noun_id id;
-	struct cfg_node *out;
+	json_t *out;
 	bool failed;
 };
 
-static void add_text(struct lister *l, struct cfg_node *row, const char *key,
-		     const char *text)
-{
-	struct cfg_node *v = cfg_node_new(l->arena, CFG_NODE_SCALAR, text);
-
-	l->failed |= !row || !v || !cfg_node_add(l->arena, row, key, v);
-}
-
 /* Writes the entries of a list with commas between them. */
-static void join(const struct cfg_node *list, char *out, size_t size)
+static void join(json_t *list, char *out, size_t size)
 {
-	size_t len = 0;
+	size_t len = 0, i;
+	json_t *one;
 
 	out[0] = '\0';
-	for (unsigned i = 0; i < list->n && len < size; i++)
-		len += (size_t)snprintf(out + len, size - len, "%s%s",
-					i ? "," : "",
-					list->items[i].value->text);
+	json_array_foreach(list, i, one)
+	{
+		if (len < size)
+			len += (size_t)snprintf(out + len, size - len, "%s%s",
+						i ? "," : "",
+						json_string_value(one));
+	}
 }
 
-static void add_field(struct lister *l, struct cfg_node *row, const char *key,
-		      const struct cfg_node *v)
+static void add_field(struct lister *l, json_t *row, const char *key, json_t *v)
 {
 	char text[LINE_MAX_BYTES];
 
-	if (v->type == CFG_NODE_SCALAR) {
-		add_text(l, row, key, v->text);
-		return;
-	}
-	if (v->type == CFG_NODE_SEQ && v->n &&
-	    v->items[0].value->type == CFG_NODE_SCALAR)
+	if (json_is_string(json_array_get(v, 0)))
 		join(v, text, sizeof(text));
 	else
-		snprintf(text, sizeof(text), "%u", v->n);
-	add_text(l, row, key, text);
+		snprintf(text, sizeof(text), "%zu",
+			 json_array_size(v) + json_object_size(v));
+	l->failed |= json_object_set_new_nocheck(
+		row, key,
+		json_is_string(v) ? json_incref(v) : json_string_nocheck(text));
 }
 
-static void add_row(struct lister *l, const char *name,
-		    const struct cfg_node *noun)
+static void add_row(struct lister *l, const char *name, json_t *noun)
 {
-	struct cfg_node *row = cfg_node_new(l->arena, CFG_NODE_MAP, NULL);
-	const char *brief = cfg_noun_of(l->id)->brief;
+	json_t *row = json_object(), *v;
+	const char *brief = cfg_noun_of(l->id)->brief, *key;
 
-	add_text(l, row, "name", name);
-	if (noun->type != CFG_NODE_MAP && brief)
+	l->failed |= json_object_set_new_nocheck(row, "name",
+						 json_string_nocheck(name));
+	if (!json_is_object(noun) && brief)
 		add_field(l, row, brief, noun);
-	for (unsigned i = 0; noun->type == CFG_NODE_MAP && i < noun->n; i++)
-		add_field(l, row, noun->items[i].key, noun->items[i].value);
-	l->failed |= !row || !cfg_node_add(l->arena, l->out, NULL, row);
+	json_object_foreach(noun, key, v) add_field(l, row, key, v);
+	l->failed |= json_array_append_new(l->out, row);
 }
 
 /* Adds the entries of one mapping or list; prefix: of their names. */
-static void add_rows(struct lister *l, const struct cfg_node *all,
-		     const char *prefix)
+static void add_rows(struct lister *l, json_t *all, const char *prefix)
 {
+	const char *key;
 	char name[400];
+	json_t *v;
+	size_t i;
 
-	for (unsigned i = 0; all && i < all->n; i++) {
-		if (all->items[i].key)
-			snprintf(name, sizeof(name), "%s%s", prefix,
-				 all->items[i].key);
-		else
-			snprintf(name, sizeof(name), "%s%u", prefix, i + 1);
-		add_row(l, name, all->items[i].value);
+	json_object_foreach(all, key, v)
+	{
+		snprintf(name, sizeof(name), "%s%s", prefix, key);
+		add_row(l, name, v);
+	}
+	json_array_foreach(all, i, v)
+	{
+		snprintf(name, sizeof(name), "%s%zu", prefix, i + 1);
+		add_row(l, name, v);
 	}
 }
 
 /* LUNs and maps, which are in targets. */
-static void add_inner(struct lister *l, const struct cfg_node *targets)
+static void add_inner(struct lister *l, json_t *targets)
 {
+	json_t *t, *maps, *map;
 	char prefix[300];
+	const char *key;
+	size_t i;
 
-	for (unsigned i = 0; targets && i < targets->n; i++) {
-		const struct cfg_item *t = &targets->items[i];
-		const struct cfg_node *maps = cfg_node_get(t->value, "maps");
-
-		snprintf(prefix, sizeof(prefix), "%s/", t->key);
-		if (l->id == CFG_NOUN_MAP)
+	json_object_foreach(targets, key, t)
+	{
+		maps = json_object_get(t, "maps");
+		snprintf(prefix, sizeof(prefix), "%s/", key);
+		if (l->id == CFG_NOUN_MAP) {
 			add_rows(l, maps, prefix);
-		else
-			add_rows(l, cfg_node_get(t->value, "luns"), prefix);
-		for (unsigned k = 0;
-		     l->id == CFG_NOUN_LUN && maps && k < maps->n; k++) {
-			snprintf(prefix, sizeof(prefix), "%s/%u/", t->key,
-				 k + 1);
-			add_rows(l, cfg_node_get(maps->items[k].value, "luns"),
-				 prefix);
+			continue;
+		}
+		add_rows(l, json_object_get(t, "luns"), prefix);
+		json_array_foreach(maps, i, map)
+		{
+			snprintf(prefix, sizeof(prefix), "%s/%zu/", key, i + 1);
+			add_rows(l, json_object_get(map, "luns"), prefix);
 		}
 	}
 }
 
-struct cfg_node *cfg_edit_list(const struct cfg_model *m, const char *word,
-			       struct cfg_arena *a)
+json_t *cfg_edit_list(const struct cfg_model *m, const char *word)
 {
 	const struct edit_noun *noun = cfg_edit_noun_find(word);
-	const struct cfg_node *root = m->head.document;
-	struct lister l = { .arena = a, .id = noun->id };
+	json_t *all = json_object_get(m->head.document, noun->section);
+	struct lister l = { .id = noun->id, .out = json_array() };
 
-	l.out = cfg_node_new(a, CFG_NODE_SEQ, NULL);
-	if (!l.out)
-		return NULL;
 	if (l.id == CFG_NOUN_LUN || l.id == CFG_NOUN_MAP)
-		add_inner(&l, cfg_node_get(root, "targets"));
+		add_inner(&l, json_object_get(m->head.document, "targets"));
 	else if (l.id != CFG_NOUN_DAEMON)
-		add_rows(&l, cfg_node_get(root, noun->section), "");
-	else if (cfg_node_get(root, noun->section))
-		add_row(&l, "daemon", cfg_node_get(root, noun->section));
-	return l.failed ? NULL : l.out;
+		add_rows(&l, all, "");
+	else if (all)
+		add_row(&l, "daemon", all);
+	if (!l.failed)
+		return l.out;
+	json_decref(l.out);
+	return NULL;
 }
 
 /* ---- one noun ---- */
 
-/* Returns the value of a field that is not in the tree: its default, or null. */
-static struct cfg_node *default_of(struct edit_tree *t,
-				   const struct cfg_field *f,
-				   const struct options *defaults)
+/* Returns the value of a field that is not in the document: its default, or null. */
+static json_t *default_of(const struct cfg_field *f,
+			  const struct options *defaults)
 {
 	char text[CFG_VALUE_SIZE] = "";
-	struct cfg_node *n;
 
 	if (f->shape == CFG_ONE)
 		cfg_default_text(f, defaults, text, sizeof(text));
-	n = cfg_node_new(t->arena, CFG_NODE_SCALAR, text);
-	if (n)
-		n->is_quoted = *text;
-	return n;
+	return *text ? json_string(text) : json_null();
 }
 
-static struct cfg_node *all_fields(struct edit_tree *t,
-				   const struct cfg_node *noun)
+static json_t *all_fields(const struct edit_tree *t, json_t *noun)
 {
 	const struct cfg_noun *row = cfg_noun_of(t->noun->id);
-	struct cfg_node *out = cfg_node_new(t->arena, CFG_NODE_MAP, NULL);
+	json_t *out = json_object();
 	struct options *defaults = calloc(1, sizeof(*defaults));
 	bool good = out && defaults;
 
@@ -159,36 +148,33 @@ static struct cfg_node *all_fields(struct edit_tree *t,
 	for (unsigned i = 0; good && i < row->nfields; i++) {
 		const struct cfg_field *f = &row->fields[i];
 		const char *name = cfg_field_name(f);
-		struct cfg_node *v = cfg_node_get(noun, name);
+		json_t *v = json_object_get(noun, name);
 
-		if (row->brief && noun->type != CFG_NODE_MAP &&
+		if (row->brief && !json_is_object(noun) &&
 		    !strcmp(row->brief, name))
-			v = cfg_node_copy(t->arena, noun);
-		if (!v)
-			v = default_of(t, f, defaults);
-		good = cfg_node_add(t->arena, out, name, v);
+			v = noun;
+		good = !json_object_set_new(out, name,
+					    v ? json_incref(v)
+					      : default_of(f, defaults));
 	}
 	free(defaults);
-	if (!good)
-		(void)cfg_edit_no_memory(t);
-	return good ? out : NULL;
+	if (good)
+		return out;
+	cfg_error(t->errors, (struct cfg_place){ 0 }, "out of memory");
+	json_decref(out);
+	return NULL;
 }
 
-struct cfg_node *cfg_edit_show(const struct cfg_model *m, const char *word,
-			       const char *name, struct cfg_arena *a,
-			       struct cfg_errors *e)
+json_t *cfg_edit_show(const struct cfg_model *m, const char *word,
+		      const char *name, struct cfg_errors *e)
 {
-	static const struct cfg_node empty = { .type = CFG_NODE_MAP };
 	struct edit_tree t;
 	struct edit_place p;
 
-	if (!cfg_edit_tree_open(&t, m, word, name, a, e))
+	if (!cfg_edit_open(&t, m->head.document, word, name, e))
 		return NULL;
-	if (t.noun->id != CFG_NOUN_DAEMON)
-		return cfg_edit_must_find(&t, &p)
-			       ? all_fields(&t, p.item->value)
-			       : NULL;
-	if (!cfg_edit_find(&t, false, &p))
-		return NULL;
-	return all_fields(&t, p.item ? p.item->value : &empty);
+	if (t.noun->id == CFG_NOUN_DAEMON ? cfg_edit_find(&t, false, &p)
+					  : cfg_edit_must_find(&t, &p))
+		return all_fields(&t, p.value);
+	return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* edit_tree.c: finds nouns in the tree of a configuration by the names of
+/* edit_tree.c: finds nouns in the document of a configuration by the names of
  * iserctl(1). */
 #include "daemon/config/edit_tree.h"
 
@@ -54,19 +54,12 @@ bool cfg_edit_fail(const struct edit_tree *t, const char *fmt, ...)
 	return false;
 }
 
-bool cfg_edit_no_memory(const struct edit_tree *t)
-{
-	cfg_error(t->errors, (struct cfg_place){ 0 }, "out of memory");
-	return false;
-}
+/* ---- the document ---- */
 
-/* ---- the tree ---- */
-
-bool cfg_edit_tree_open(struct edit_tree *t, const struct cfg_model *m,
-			const char *word, const char *name, struct cfg_arena *a,
-			struct cfg_errors *e)
+bool cfg_edit_open(struct edit_tree *t, json_t *root, const char *word,
+		   const char *name, struct cfg_errors *e)
 {
-	*t = (struct edit_tree){ .arena = a,
+	*t = (struct edit_tree){ .root = root,
 				 .errors = e,
 				 .noun = cfg_edit_noun_find(word),
 				 .name = name ? name : "" };
@@ -78,37 +71,56 @@ bool cfg_edit_tree_open(struct edit_tree *t, const struct cfg_model *m,
 		return cfg_edit_fail(t, "has no name; leave it out");
 	if (t->noun->id != CFG_NOUN_DAEMON && !*t->name)
 		return cfg_edit_fail(t, "no name; give one after the verb");
-	t->root = cfg_node_copy(a, m->head.document);
-	return t->root || cfg_edit_no_memory(t);
+	return true;
+}
+
+static bool no_memory(const struct edit_tree *t)
+{
+	cfg_error(t->errors, (struct cfg_place){ 0 }, "out of memory");
+	return false;
+}
+
+json_t *cfg_edit_hold(struct edit_tree *t, json_t *v)
+{
+	if (!t->held)
+		t->held = json_array();
+	if (!json_array_append_new(t->held, v))
+		return v;
+	(void)no_memory(t);
+	return NULL;
+}
+
+bool cfg_edit_put(struct edit_tree *t, json_t *to, const char *key, json_t *v)
+{
+	int err = key ? json_object_set_nocheck(to, key, v)
+		      : json_array_append(to, v);
+
+	return !err || no_memory(t);
 }
 
 /* Returns the value of a key; if it is missing, NULL or with make a new one.
  * NULL with make: no memory, which is reported. */
-static struct cfg_node *child(struct edit_tree *t, struct cfg_node *parent,
-			      const char *key, enum cfg_node_type type,
-			      bool make)
+static json_t *child(struct edit_tree *t, json_t *parent, const char *key,
+		     bool is_map, bool make)
 {
-	struct cfg_node *n = cfg_node_get(parent, key);
+	json_t *v = json_object_get(parent, key);
 
-	if (n || !make)
-		return n;
-	n = cfg_node_new(t->arena, type, NULL);
-	if (n && cfg_node_add(t->arena, parent, key, n))
-		return n;
-	(void)cfg_edit_no_memory(t);
-	return NULL;
+	if (v || !make)
+		return v;
+	v = cfg_edit_hold(t, is_map ? json_object() : json_array());
+	return v && cfg_edit_put(t, parent, key, v) ? v : NULL;
 }
 
 /* Adds "did you mean" with the key of all that is most like name. */
 static bool fail_unknown(const struct edit_tree *t, const char *what,
-			 const char *name, const struct cfg_node *all,
-			 const char *word)
+			 const char *name, json_t *all, const char *word)
 {
 	struct nearest n;
+	const char *key;
+	json_t *v;
 
 	nearest_begin(&n, name);
-	for (unsigned i = 0; all && i < all->n && all->items[i].key; i++)
-		nearest_try(&n, all->items[i].key);
+	json_object_foreach(all, key, v) nearest_try(&n, key);
 	if (n.best)
 		return cfg_edit_fail(t, "no such %s; did you mean %.230s?",
 				     what, n.best);
@@ -116,30 +128,34 @@ static bool fail_unknown(const struct edit_tree *t, const char *what,
 			     word);
 }
 
-/* Returns the entry of the target, in whatever form the file has its name, or NULL. */
-static struct cfg_item *target_item(const struct cfg_node *all,
-				    const char *name)
+/* Returns the name of the target in whatever form the document has it, or NULL. */
+static const char *target_key(json_t *all, const char *name)
 {
-	for (unsigned i = 0; all && i < all->n; i++)
-		if (all->items[i].key &&
-		    iscsi_name_equal(all->items[i].key, name))
-			return &all->items[i];
+	const char *key;
+	json_t *v;
+
+	json_object_foreach(all, key, v)
+	{
+		if (iscsi_name_equal(key, name))
+			return key;
+	}
 	return NULL;
 }
 
 /* Returns the target whose name has len bytes, or NULL after an error. */
-static struct cfg_node *find_target(const struct edit_tree *t, const char *name,
-				    size_t len)
+static json_t *find_target(const struct edit_tree *t, size_t len)
 {
-	const struct cfg_node *all = cfg_node_get(t->root, "targets");
-	char *copy = cfg_arena_text(t->arena, name, len);
-	struct cfg_item *target = copy ? target_item(all, copy) : NULL;
+	json_t *all = json_object_get(t->root, "targets");
+	char name[sizeof(t->object)]; /* longer than that of any target */
+	const char *key;
 
-	if (!copy)
-		(void)cfg_edit_no_memory(t);
-	else if (!target)
-		(void)fail_unknown(t, "target", copy, all, "target");
-	return target ? target->value : NULL;
+	snprintf(name, sizeof(name), "%.*s", (int)MIN(len, sizeof(name)),
+		 t->name);
+	key = target_key(all, name);
+	if (key)
+		return json_object_get(all, key);
+	(void)fail_unknown(t, "target", name, all, "target");
+	return NULL;
 }
 
 /* Reads the number of a map, from 1; 0: it is none. */
@@ -150,14 +166,15 @@ static unsigned read_index(const char *text, size_t len)
 	return (unsigned)strtoul(text, NULL, 10);
 }
 
-/* Finds a map in a target: "TARGET/MAP", or "TARGET" for a new one. */
-static bool find_map(struct edit_tree *t, bool make, const char *name,
-		     size_t len, struct edit_place *p)
+/* Finds a map in a target: "TARGET/MAP", or "TARGET" for a new one; the name has len
+ * bytes. */
+static bool find_map(struct edit_tree *t, bool make, size_t len,
+		     struct edit_place *p)
 {
-	const char *slash = memchr(name, '/', len);
-	size_t tlen = slash ? (size_t)(slash - name) : len;
-	struct cfg_node *target = find_target(t, name, tlen);
+	const char *slash = memchr(t->name, '/', len);
+	size_t tlen = slash ? (size_t)(slash - t->name) : len, n;
 	unsigned index = slash ? read_index(slash + 1, len - tlen - 1) : 0;
+	json_t *target = find_target(t, tlen);
 
 	if (!target)
 		return false;
@@ -165,17 +182,17 @@ static bool find_map(struct edit_tree *t, bool make, const char *name,
 		return cfg_edit_fail(t,
 				     "not the name of a map; give TARGET/MAP, "
 				     "with the number of the map from 1");
-	p->parent = child(t, target, "maps", CFG_NODE_SEQ, make);
+	p->parent = child(t, target, "maps", false, make);
 	if (make && !p->parent)
 		return false;
-	p->index = !p->parent ? 0 : slash ? index - 1 : p->parent->n;
-	if (p->parent && p->index < p->parent->n)
-		p->item = &p->parent->items[p->index];
-	if (make && p->index > p->parent->n)
+	n = json_array_size(p->parent);
+	p->index = slash ? index - 1 : n;
+	p->value = json_array_get(p->parent, p->index);
+	if (make && p->index > n)
 		return cfg_edit_fail(t,
-				     "the target has %u maps; give a number up "
-				     "to %u, or none",
-				     p->parent->n, p->parent->n + 1);
+				     "the target has %zu maps; give a number "
+				     "up to %zu, or none",
+				     n, n + 1);
 	return true;
 }
 
@@ -185,34 +202,36 @@ static bool find_lun(struct edit_tree *t, bool make, struct edit_place *p)
 	const char *last = strrchr(t->name, '/');
 	size_t len = last ? (size_t)(last - t->name) : 0;
 	struct edit_place map = { 0 };
-	struct cfg_node *owner;
+	json_t *owner;
 
 	if (!last || !last[1])
 		return cfg_edit_fail(t,
 				     "not the name of a LUN; give TARGET/N, or "
 				     "TARGET/MAP/N for a LUN of a map");
 	if (!memchr(t->name, '/', len)) {
-		owner = find_target(t, t->name, len);
+		owner = find_target(t, len);
 	} else {
-		if (!find_map(t, false, t->name, len, &map))
+		if (!find_map(t, false, len, &map))
 			return false;
-		owner = map.item ? map.item->value : NULL;
+		owner = map.value;
 		if (!owner)
 			return cfg_edit_fail(t, "no such map; iserctl map list "
 						"lists them");
 	}
 	if (!owner)
 		return false;
-	p->parent = child(t, owner, "luns", CFG_NODE_MAP, make);
+	p->parent = child(t, owner, "luns", true, make);
 	p->key = last + 1;
 	return p->parent || !make;
 }
 
 bool cfg_edit_find(struct edit_tree *t, bool make, struct edit_place *p)
 {
+	const char *key = NULL;
+
 	*p = (struct edit_place){ 0 };
 	if (t->noun->id == CFG_NOUN_MAP)
-		return find_map(t, make, t->name, strlen(t->name), p);
+		return find_map(t, make, strlen(t->name), p);
 	if (t->noun->id == CFG_NOUN_LUN) {
 		if (!find_lun(t, make, p))
 			return false;
@@ -220,16 +239,14 @@ bool cfg_edit_find(struct edit_tree *t, bool make, struct edit_place *p)
 		p->parent = t->root;
 		p->key = t->noun->section;
 	} else {
-		p->parent =
-			child(t, t->root, t->noun->section, CFG_NODE_MAP, make);
+		p->parent = child(t, t->root, t->noun->section, true, make);
 		p->key = t->name;
 	}
 	if (t->noun->id == CFG_NOUN_TARGET)
-		p->item = target_item(p->parent, p->key);
-	else
-		p->item = cfg_node_find(p->parent, p->key);
-	if (p->item)
-		p->key = p->item->key;
+		key = target_key(p->parent, p->key);
+	if (key)
+		p->key = key;
+	p->value = json_object_get(p->parent, p->key);
 	return p->parent || !make;
 }
 
@@ -237,7 +254,7 @@ bool cfg_edit_must_find(struct edit_tree *t, struct edit_place *p)
 {
 	if (!cfg_edit_find(t, false, p))
 		return false;
-	return p->item ||
+	return p->value ||
 	       fail_unknown(t, cfg_noun_of(t->noun->id)->name,
 			    p->key ? p->key : "", p->parent, t->noun->word);
 }

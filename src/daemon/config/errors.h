@@ -4,7 +4,12 @@
 #ifndef DAEMON_CONFIG_ERRORS_H
 #define DAEMON_CONFIG_ERRORS_H
 
-#include "daemon/config/node.h"
+#include <stddef.h>
+
+/* Where something is in its file, from 1; line 0: in no file. */
+struct cfg_place {
+	unsigned line, column;
+};
 
 #define CFG_ERRORS     20 /* that are kept; more are counted only */
 #define CFG_ERROR_TEXT 700

@@ -2,7 +2,7 @@
 /*
  * from_options.c: the command line as a configuration: one target with one auth
  * group and one portal group, and a backstore for each LUN. It is made as the
- * tree of a file, so that the reader of files sees both.
+ * document of a file, so that the reader of files sees both.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,60 +15,50 @@
 #include "daemon/say.h"
 
 struct maker {
-	struct cfg_arena *arena;
 	const struct options *o;
 	struct options *defaults;
 	bool failed;
 };
 
-static struct cfg_node *node(struct maker *k, enum cfg_node_type type,
-			     const char *text)
+/* Adds value, which it consumes, and returns it. NULL: no memory. */
+static json_t *add(struct maker *k, json_t *parent, const char *key,
+		   json_t *value)
 {
-	struct cfg_node *n = cfg_node_new(k->arena, type, text);
-
-	k->failed |= !n;
-	return n;
+	if (!json_object_set_new_nocheck(parent, key, value))
+		return value;
+	k->failed = true;
+	return NULL;
 }
 
-static void add(struct maker *k, struct cfg_node *parent, const char *key,
-		struct cfg_node *value)
-{
-	k->failed |= !parent || !cfg_node_add(k->arena, parent, key, value);
-}
-
-static void add_text(struct maker *k, struct cfg_node *parent, const char *key,
+static void add_text(struct maker *k, json_t *parent, const char *key,
 		     const char *text)
 {
-	struct cfg_node *n = text ? node(k, CFG_NODE_SCALAR, text) : NULL;
-
 	if (text)
-		add(k, parent, key, n);
+		(void)add(k, parent, key, json_string_nocheck(text));
 }
 
-/* Adds a mapping to parent. NULL: no memory. */
-static struct cfg_node *add_map(struct maker *k, struct cfg_node *parent,
-				const char *key)
+static json_t *add_map(struct maker *k, json_t *parent, const char *key)
 {
-	struct cfg_node *n = node(k, CFG_NODE_MAP, NULL);
-
-	add(k, parent, key, n);
-	return n;
+	return add(k, parent, key, json_object());
 }
 
-static void add_list(struct maker *k, struct cfg_node *parent, const char *key,
+/* Adds an entry of a list, which it consumes. */
+static void append_value(struct maker *k, json_t *list, json_t *value)
+{
+	k->failed |= json_array_append_new(list, value);
+}
+
+static void add_list(struct maker *k, json_t *parent, const char *key,
 		     const char *const *texts, unsigned n)
 {
-	struct cfg_node *list = n ? node(k, CFG_NODE_SEQ, NULL) : NULL;
+	json_t *list = n ? add(k, parent, key, json_array()) : NULL;
 
 	for (unsigned i = 0; i < n; i++)
-		add_text(k, list, NULL, texts[i]);
-	if (n)
-		add(k, parent, key, list);
+		append_value(k, list, json_string_nocheck(texts[i]));
 }
 
 /* Adds the fields of a noun that are options with one value. */
-static void add_options(struct maker *k, struct cfg_node *parent,
-			enum cfg_noun_id id)
+static void add_options(struct maker *k, json_t *parent, enum cfg_noun_id id)
 {
 	const struct cfg_noun *noun = cfg_noun_of(id);
 	char text[4200], initial[4200];
@@ -120,13 +110,12 @@ static bool has_other_suffix(const struct lun_spec *s)
 }
 
 /* False after a message. */
-static bool add_lun(struct maker *k, struct cfg_node *stores,
-		    struct cfg_node *luns, unsigned i)
+static bool add_lun(struct maker *k, json_t *stores, json_t *luns, unsigned i)
 {
 	struct lun_spec *spec = malloc(sizeof(*spec));
 	bool good = spec && lun_spec_parse(spec, k->o->luns[i]) &&
 		    !has_other_suffix(spec);
-	struct cfg_node *b;
+	json_t *b;
 	char name[32], lun[16];
 
 	if (good) {
@@ -149,17 +138,16 @@ static bool add_lun(struct maker *k, struct cfg_node *stores,
 	return good;
 }
 
-static void add_auth(struct maker *k, struct cfg_node *root)
+static void add_auth(struct maker *k, json_t *root)
 {
 	const struct chap_options *chap = &k->o->chap;
-	struct cfg_node *group, *list, *account;
+	json_t *group, *account;
 
 	if (!chap->user)
 		return;
 	group = add_map(k, add_map(k, root, "auth-groups"), "chap");
-	list = node(k, CFG_NODE_SEQ, NULL);
-	add(k, group, "accounts", list);
-	account = add_map(k, list, NULL);
+	account = json_object();
+	append_value(k, add(k, group, "accounts", json_array()), account);
 	add_text(k, account, "user", chap->user);
 	add_text(k, account, "secret-file", chap->secret_file);
 	if (!chap->mutual_user)
@@ -169,10 +157,10 @@ static void add_auth(struct maker *k, struct cfg_node *root)
 	add_text(k, account, "secret-file", chap->mutual_secret_file);
 }
 
-static void add_portals(struct maker *k, struct cfg_node *root)
+static void add_portals(struct maker *k, json_t *root)
 {
 	const struct options *o = k->o;
-	struct cfg_node *group =
+	json_t *group =
 		add_map(k, add_map(k, root, "portal-groups"), "portals");
 
 	add_list(k, group, "listen", o->listen, o->nlisten);
@@ -184,10 +172,10 @@ static void add_portals(struct maker *k, struct cfg_node *root)
 		add_text(k, group, "discovery-auth", "chap");
 }
 
-static void add_alua(struct maker *k, struct cfg_node *all, const char *text)
+static void add_alua(struct maker *k, json_t *all, const char *text)
 {
 	struct dev_group g;
-	struct cfg_node *group, *ports;
+	json_t *group, *ports;
 	char number[16];
 
 	if (!group_parse(&g, text)) /* cfg_set_alua has checked it */
@@ -195,64 +183,62 @@ static void add_alua(struct maker *k, struct cfg_node *all, const char *text)
 	snprintf(number, sizeof(number), "%u", g.id);
 	group = add_map(k, all, number);
 	add_text(k, group, "state", group_state_name(g.state));
-	ports = node(k, CFG_NODE_SEQ, NULL);
-	add(k, group, "ports", ports);
+	ports = add(k, group, "ports", json_array());
 	for (unsigned i = 0; i < g.nports; i++) {
 		snprintf(number, sizeof(number), "%u", g.ports[i]);
-		add_text(k, ports, NULL, number);
+		append_value(k, ports, json_string(number));
 	}
 	if (g.preferred)
 		add_text(k, group, "preferred", "yes");
 }
 
 /* Adds the section if one of its options is given. */
-static void add_cluster(struct maker *k, struct cfg_node *root)
+static void add_cluster(struct maker *k, json_t *root)
 {
-	struct cfg_node *n = node(k, CFG_NODE_MAP, NULL);
-
-	add_options(k, n, CFG_NOUN_CLUSTER);
-	if (n && n->n)
-		add(k, root, "cluster", n);
+	add_options(k, add_map(k, root, "cluster"), CFG_NOUN_CLUSTER);
+	if (!json_object_size(json_object_get(root, "cluster")))
+		(void)json_object_del(root, "cluster");
 }
 
 /* Adds what the LUNs are in. False after a message. */
-static bool add_target(struct maker *k, struct cfg_node *root)
+static bool add_target(struct maker *k, json_t *root)
 {
-	struct cfg_node *stores = add_map(k, root, "backstores");
-	struct cfg_node *luns = node(k, CFG_NODE_MAP, NULL), *target;
+	json_t *stores = add_map(k, root, "backstores");
+	json_t *target = add_map(k, add_map(k, root, "targets"), k->o->name);
+	json_t *luns = add_map(k, target, "luns");
 
 	for (unsigned i = 0; i < k->o->nluns; i++)
 		if (!add_lun(k, stores, luns, i))
 			return false;
 	add_auth(k, root);
 	add_portals(k, root);
-	target = add_map(k, add_map(k, root, "targets"), k->o->name);
 	add_text(k, target, "alias", "openiser");
 	add_text(k, target, "auth-group", k->o->chap.user ? "chap" : "any");
 	add_text(k, target, "portal-groups", "portals");
-	add(k, target, "luns", luns);
 	add_options(k, target, CFG_NOUN_TARGET);
 	return true;
 }
 
-struct cfg_node *cfg_tree_of_options(const struct options *o,
-				     struct cfg_arena *a)
+json_t *cfg_document_of_options(const struct options *o)
 {
 	struct options *defaults = malloc(sizeof(*defaults));
-	struct maker k = { .arena = a, .o = o, .defaults = defaults };
-	struct cfg_node *root = node(&k, CFG_NODE_MAP, NULL), *all;
-	bool good = false;
+	struct maker k = { .o = o, .defaults = defaults };
+	json_t *root = json_object(), *all;
 
-	if (defaults && root) {
+	k.failed = !defaults || !root;
+	if (!k.failed) {
 		options_default(defaults);
 		add_text(&k, root, "version", "1");
 		add_options(&k, add_map(&k, root, "daemon"), CFG_NOUN_DAEMON);
-		good = add_target(&k, root);
+		k.failed |= !add_target(&k, root);
 		all = o->ngroups ? add_map(&k, root, "alua-groups") : NULL;
 		for (unsigned i = 0; i < o->ngroups; i++)
 			add_alua(&k, all, o->groups[i]);
 		add_cluster(&k, root);
 	}
 	free(defaults);
-	return good && !k.failed ? root : NULL;
+	if (!k.failed)
+		return root;
+	json_decref(root);
+	return NULL;
 }

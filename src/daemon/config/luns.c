@@ -38,13 +38,13 @@ void cfg_luns_each(const struct cfg_model *m,
 static const char *of_lun(const struct cfg_model *m, const char *text,
 			  struct cfg_errors *e)
 {
-	struct cfg_arena a = { 0 };
-	const struct cfg_node *n = cfg_edit_show(m, "lun", text, &a, e);
-	const struct cfg_node *name = n ? cfg_node_get(n, "backstore") : NULL;
+	json_t *fields = cfg_edit_show(m, "lun", text, e);
+	const char *name =
+		json_string_value(json_object_get(fields, "backstore"));
 	const struct cfg_backstore *b =
-		name ? cfg_backstore_find(m, name->text) : NULL;
+		name ? cfg_backstore_find(m, name) : NULL;
 
-	cfg_arena_free(&a);
+	json_decref(fields);
 	return b ? b->head.name : NULL;
 }
 
@@ -52,14 +52,12 @@ const char *cfg_lun_backstore(const struct cfg_model *m, const char *text,
 			      struct cfg_errors *e)
 {
 	const struct cfg_backstore *b = cfg_backstore_find(m, text);
-	struct cfg_arena a = { 0 };
 
 	if (b)
 		return b->head.name;
 	if (strchr(text, '/'))
 		return of_lun(m, text, e);
 	/* reports the nearest name */
-	(void)cfg_edit_show(m, "backstore", text, &a, e);
-	cfg_arena_free(&a);
+	json_decref(cfg_edit_show(m, "backstore", text, e));
 	return NULL;
 }

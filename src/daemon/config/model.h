@@ -11,9 +11,9 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "daemon/config/doc.h"
 #include "daemon/config/errors.h"
 #include "daemon/config/lun_spec.h"
-#include "daemon/config/node.h"
 #include "daemon/config/options.h"
 #include "device/device.h"
 
@@ -24,21 +24,21 @@
 #define CFG_TGT_ID_MAX	   2147483647u
 #define CFG_NAME_MAX	   64u /* bytes of the name of a backstore or group */
 
-/* The first member of each noun. */
+/* The first member of each noun. The documents are parts of those of the model, which has
+ * them. */
 struct cfg_head {
-	const char *name;	     /* NULL: the noun has none */
-	const struct cfg_node *node; /* as it is in the file */
+	const char *name; /* NULL: the noun has none */
+	json_t *given;	  /* as it was read */
 	/* in its canonical form: fields in the order of iserd.yaml(5), without those
 	 * that have their default, each with the text that cfg_value_text writes */
-	const struct cfg_node *document;
-	bool is_bad; /* an error was reported in it */
+	json_t *document;
+	const struct cfg_places *places; /* of what was given */
+	bool is_bad;			 /* an error was reported in it */
 };
 
-/* cfg_head_at returns where a noun is; line 0: nowhere. */
-static inline struct cfg_place cfg_head_at(const struct cfg_head *h)
-{
-	return h->node ? h->node->at : (struct cfg_place){ 0 };
-}
+/* cfg_head_at returns where a field of a noun is, the noun if the field is not given or NULL;
+ * line 0: nowhere. */
+struct cfg_place cfg_head_at(const struct cfg_head *h, const char *field);
 
 struct cfg_texts {
 	const char **v;
@@ -195,7 +195,10 @@ struct cfg_cluster {
 
 struct cfg_model {
 	struct cfg_head head;
-	struct cfg_arena arena; /* of all pointers below */
+	struct cfg_arena
+		arena; /* of pointers below; others are to the document */
+	struct cfg_places places;
+	json_t *index; /* of each noun by its name, by section */
 	unsigned version;
 	bool is_command_line;	/* made of a command line, not of a file */
 	struct options options; /* the process: the fields of `daemon` */
@@ -239,17 +242,15 @@ void cfg_model_free(struct cfg_model *m);
  */
 struct cfg_model *cfg_model_read(const char *text, size_t len,
 				 struct cfg_errors *e);
-/* cfg_model_of_tree does the same for a tree, which it copies. */
-struct cfg_model *cfg_model_of_tree(const struct cfg_node *tree,
-				    struct cfg_errors *e);
+/* cfg_model_of_document does the same for a document, which must not change any more. */
+struct cfg_model *cfg_model_of_document(json_t *doc, struct cfg_errors *e);
 /* cfg_model_of_options makes the model of a command line; its options are a copy
  * of *o. NULL: e has at least one error, or none after a message. */
 struct cfg_model *cfg_model_of_options(const struct options *o,
 				       struct cfg_errors *e);
-/* cfg_tree_of_options returns the tree of a command line, in the memory of a.
- * NULL: no memory, or after a message. (For cfg_model_of_options.) */
-struct cfg_node *cfg_tree_of_options(const struct options *o,
-				     struct cfg_arena *a);
+/* cfg_document_of_options returns the document of a command line, which the caller
+ * releases. NULL: no memory, or after a message. (For cfg_model_of_options.) */
+json_t *cfg_document_of_options(const struct options *o);
 /* cfg_model_check resolves names and checks what belongs together. False: e has
  * at least one error. (For the functions above.) */
 bool cfg_model_check(struct cfg_model *m, struct cfg_errors *e);

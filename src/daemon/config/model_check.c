@@ -28,19 +28,22 @@ struct checker {
 	unsigned nmaps;
 };
 
+struct cfg_place cfg_head_at(const struct cfg_head *h, const char *field)
+{
+	const json_t *v = field ? json_object_get(h->given, field) : NULL;
+
+	return cfg_spot_of(h->places, v ? v : h->given)->at;
+}
+
 void cfg_complain(struct cfg_errors *e, struct cfg_head *h, const char *object,
 		  const char *field, const char *fmt, va_list ap)
 {
-	const struct cfg_node *v = field ? cfg_node_get(h->node, field) : NULL;
-	struct cfg_place at = v		? v->at
-			      : h->node ? h->node->at
-					: (struct cfg_place){ 0 };
 	char text[CFG_ERROR_TEXT];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
 	h->is_bad = true;
-	cfg_error(e, at, "%s: %s%s%s", object, field ? field : "",
-		  field ? ": " : "", text);
+	cfg_error(e, cfg_head_at(h, field), "%s: %s%s%s", object,
+		  field ? field : "", field ? ": " : "", text);
 }
 
 static void set_object(struct checker *c, struct cfg_head *h, const char *fmt,
@@ -72,22 +75,32 @@ static void complain(struct checker *c, const char *field, const char *fmt, ...)
 
 /* ---- references ---- */
 
+/* Returns the index of a noun in the array of its section; -1: there is none. */
+static int index_of(const struct cfg_model *m, const char *section,
+		    const char *name)
+{
+	const json_t *all = json_object_get(m->index, section);
+	const json_t *i = json_object_get(all, name);
+
+	return i ? (int)json_integer_value(i) : -1;
+}
+
 /* Finds a name in the mapping `section` of the file and sets *index. False after
  * a message: there is none. */
 static bool resolve(struct checker *c, const char *field, const char *name,
 		    const char *section, const char *noun, unsigned *index)
 {
-	const struct cfg_node *all = cfg_node_get(c->m->head.node, section);
-	const struct cfg_item *item = cfg_node_find(all, name);
+	int found = index_of(c->m, section, name);
+	const char *key;
 	struct nearest n;
+	json_t *v;
 
-	if (item) {
-		*index = (unsigned)(item - all->items);
+	*index = (unsigned)found;
+	if (found >= 0)
 		return true;
-	}
 	nearest_begin(&n, name);
-	for (unsigned i = 0; all && i < all->n && all->items[i].key; i++)
-		nearest_try(&n, all->items[i].key);
+	json_object_foreach(json_object_get(c->m->index, section), key, v)
+		nearest_try(&n, key);
 	if (n.best)
 		complain(c, field, "%.64s: no such %s; did you mean %s?", name,
 			 noun, n.best);
@@ -100,10 +113,9 @@ static bool resolve(struct checker *c, const char *field, const char *name,
 struct cfg_backstore *cfg_backstore_find(const struct cfg_model *m,
 					 const char *name)
 {
-	const struct cfg_node *all = cfg_node_get(m->head.node, "backstores");
-	const struct cfg_item *item = cfg_node_find(all, name);
+	int i = index_of(m, "backstores", name);
 
-	return item ? &m->backstores.v[item - all->items] : NULL;
+	return i < 0 ? NULL : &m->backstores.v[i];
 }
 
 static void resolve_auth(struct checker *c, const char *field, const char *name,
@@ -461,8 +473,10 @@ static int compare_luns(const void *a, const void *b)
 
 /* owner: as error texts name the target or map. */
 static void check_luns(struct checker *c, struct cfg_luns *luns,
-		       const char *owner)
+		       const struct cfg_head *of, const char *owner)
 {
+	json_t *all = json_object_get(of->document, "luns");
+
 	c->nmaps++;
 	for (unsigned i = 0; i < luns->n; i++) {
 		struct cfg_lun *l = &luns->v[i];
@@ -487,6 +501,15 @@ static void check_luns(struct checker *c, struct cfg_luns *luns,
 	}
 	if (luns->n)
 		qsort(luns->v, luns->n, sizeof(*luns->v), compare_luns);
+	for (unsigned i = 0; i < luns->n; i++) { /* each to the end */
+		const struct cfg_head *h = &luns->v[i].head;
+
+		json_incref(h->document);
+		(void)json_object_del(all, h->name);
+		if (json_object_set_new_nocheck(all, h->name, h->document))
+			cfg_error(c->errors, (struct cfg_place){ 0 },
+				  "out of memory");
+	}
 }
 
 /* ---- maps ---- */
@@ -512,10 +535,8 @@ static unsigned count_names(struct checker *c, const struct cfg_texts *from)
 static void add_group(struct checker *c, struct cfg_texts *names,
 		      const char *name)
 {
-	const struct cfg_node *all =
-		cfg_node_get(c->m->head.node, "initiator-groups");
 	const struct cfg_initiators *g =
-		&c->m->initiators.v[cfg_node_find(all, name) - all->items];
+		&c->m->initiators.v[index_of(c->m, "initiator-groups", name)];
 
 	for (unsigned i = 0; i < g->names.n; i++)
 		add_prepared(c, names, g->names.v[i]);
@@ -563,7 +584,7 @@ static void check_map(struct checker *c, struct cfg_map *map, const char *owner,
 	check_map_account(c, map, auth);
 	resolve_initiators(c, &map->names, &map->initiators, &map->head.is_bad);
 	if (!map->head.is_bad)
-		check_luns(c, &map->luns, owner);
+		check_luns(c, &map->luns, &map->head, owner);
 }
 
 /* ---- targets ---- */
@@ -603,7 +624,7 @@ static void check_target(struct checker *c, struct cfg_target *t)
 	resolve_auth(c, "auth-group", t->auth_group, &t->auth);
 	check_portals_of(c, t);
 	snprintf(owner, sizeof(owner), "target %.230s", t->head.name);
-	check_luns(c, &t->luns, owner);
+	check_luns(c, &t->luns, &t->head, owner);
 	for (unsigned i = 0; i < t->maps.n; i++) {
 		snprintf(owner, sizeof(owner), "target %.230s: map %u",
 			 t->head.name, i + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* model_read.c: from the tree of a file to a model, by the rows of nouns.c. */
+/* model_read.c: from the document of a file to a model and the canonical document, by the rows of nouns.c. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,20 +60,18 @@ static void *allocate(struct reader *r, size_t n, size_t size)
 	return p;
 }
 
-static struct cfg_node *new_node(struct reader *r, enum cfg_node_type type)
+/* Adds value, which it consumes, to a mapping or (key NULL) a list; each is NULL after a
+ * failure. */
+static void add(struct reader *r, json_t *parent, const char *key,
+		json_t *value)
 {
-	struct cfg_node *n = cfg_node_new(&r->model->arena, type, NULL);
-
-	r->no_memory |= !n;
-	return n;
+	r->no_memory |= key ? json_object_set_new_nocheck(parent, key, value)
+			    : json_array_append_new(parent, value);
 }
 
-/* Adds value to parent; each is NULL after a failure. */
-static void add(struct reader *r, struct cfg_node *parent, const char *key,
-		struct cfg_node *value)
+static struct cfg_place value_place(const struct reader *r, const json_t *v)
 {
-	r->no_memory |=
-		!parent || !cfg_node_add(&r->model->arena, parent, key, value);
+	return cfg_spot_of(&r->model->places, v)->at;
 }
 
 /* ---- values ---- */
@@ -117,113 +115,106 @@ static const char *absolute_text(struct reader *r, const struct cfg_row *row,
 	return out;
 }
 
-/* Checks one value and stores it in the struct at `into`. */
+/* Checks one value with this text (NULL: none) and stores it in the struct at `into`. */
 static void set_value(struct reader *r, struct target_noun *t,
-		      const struct cfg_field *f, void *into,
-		      const struct cfg_node *v)
+		      const struct cfg_field *f, void *into, const json_t *v,
+		      const char *text)
 {
 	const struct cfg_row *row = cfg_field_row(f);
 	char why[OPT_WHY], shown[64];
-	const char *name = cfg_field_name(f), *text;
+	const char *name = cfg_field_name(f), *path;
 
-	if (v->type != CFG_NODE_SCALAR) {
-		complain(r, t, v->at,
+	if (!text && !cfg_doc_is_null(v)) {
+		complain(r, t, value_place(r, v),
 			 "%s: a %s; give one value, in quotes if it begins "
 			 "with [ or {",
-			 name, v->type == CFG_NODE_SEQ ? "list" : "mapping");
+			 name, json_is_array(v) ? "list" : "mapping");
 		return;
 	}
-	if (cfg_node_is_null(v)) {
-		complain(r, t, v->at, "%s: no value; give one, or remove %s",
-			 name, name);
+	if (!text) {
+		complain(r, t, value_place(r, v),
+			 "%s: no value; give one, or remove %s", name, name);
 		return;
 	}
-	if (!r->model->is_command_line && has_control(v->text)) {
-		complain(r, t, v->at,
+	if (!r->model->is_command_line && has_control(text)) {
+		complain(r, t, value_place(r, v),
 			 "%s: a control character in the value; remove it",
 			 name);
 		return;
 	}
 	if (row->opt.kind == OPT_KIND_FLAG) {
-		if (!read_bool(v->text, (bool *)((char *)into + row->opt.at)))
-			complain(r, t, v->at, "%s: %.64s: must be yes or no",
-				 name, v->text);
+		if (!read_bool(text, (bool *)((char *)into + row->opt.at)))
+			complain(r, t, value_place(r, v),
+				 "%s: %.64s: must be yes or no", name, text);
 		return;
 	}
-	text = absolute_text(r, row, v->text);
-	if (!text || opt_set(&row->opt, into, name, text, why) == OPT_OK)
+	path = absolute_text(r, row, text);
+	if (!path || opt_set(&row->opt, into, name, path, why) == OPT_OK)
 		return;
 	/* opt_set gives "NAME VALUE: reason" */
 	snprintf(shown, sizeof(shown), "%s ", name);
 	if (!strncmp(why, shown, strlen(shown)))
-		complain(r, t, v->at, "%s: %s", name, why + strlen(shown));
+		complain(r, t, value_place(r, v), "%s: %s", name,
+			 why + strlen(shown));
 	else
-		complain(r, t, v->at, "%s: must not be %.64s", name, v->text);
+		complain(r, t, value_place(r, v), "%s: must not be %.64s", name,
+			 text);
 }
 
-/* A list for a value with commas, such as transport. NULL: r has failed. */
-static const struct cfg_node *join_list(struct reader *r,
-					const struct cfg_node *v)
+static const char *entry_text(const json_t *v)
 {
-	struct cfg_node *joined;
-	size_t len = 1;
+	return cfg_doc_is_null(v) ? "~" : json_string_value(v);
+}
+
+/* Returns the text of a list for a value with commas, such as transport. NULL: an entry has
+ * no text, or r has failed. */
+static const char *join_list(struct reader *r, const json_t *v)
+{
+	size_t len = 1, n = json_array_size(v);
 	char *text;
 
-	for (unsigned i = 0; i < v->n; i++) {
-		if (v->items[i].value->type != CFG_NODE_SCALAR)
-			return v; /* set_value complains */
-		len += strlen(v->items[i].value->text) + 1;
+	for (size_t i = 0; i < n; i++) {
+		if (!entry_text(json_array_get(v, i)))
+			return NULL;
+		len += strlen(entry_text(json_array_get(v, i))) + 1;
 	}
 	text = allocate(r, len, 1);
-	joined = allocate(r, 1, sizeof(*joined));
-	if (!text || !joined)
-		return NULL;
-	*joined = *v;
-	joined->type = CFG_NODE_SCALAR;
-	joined->is_quoted = true;
-	joined->text = text;
-	for (unsigned i = 0; i < v->n; i++) {
-		if (i)
-			strcat(text, ",");
-		strcat(text, v->items[i].value->text);
+	for (size_t i = 0; text && i < n; i++) {
+		strcat(text, i ? "," : "");
+		strcat(text, entry_text(json_array_get(v, i)));
 	}
-	return joined;
+	return text;
 }
 
 /* Returns the value that `from` has in its canonical form. NULL: it is the default, or r
  * has failed. */
-static struct cfg_node *canonical(struct reader *r, const struct cfg_field *f,
-				  const void *from)
+static json_t *canonical(struct reader *r, const struct cfg_field *f,
+			 const void *from)
 {
 	const struct cfg_row *row = cfg_field_row(f);
 	char text[CFG_VALUE_SIZE], initial[CFG_VALUE_SIZE];
-	struct cfg_node *n;
+	json_t *v;
 
 	cfg_value_text(row, from, text, sizeof(text));
 	cfg_default_text(f, &r->defaults, initial, sizeof(initial));
 	if (!f->must && !strcmp(text, initial))
 		return NULL;
-	n = row->type == CFG_LIST
-		    ? cfg_node_split(&r->model->arena, text)
-		    : cfg_node_new(&r->model->arena, CFG_NODE_SCALAR, text);
-	r->no_memory |= !n;
-	return n;
+	v = row->type == CFG_LIST ? cfg_doc_split(text)
+				  : json_string_nocheck(text);
+	r->no_memory |= !v;
+	return v;
 }
 
-static struct cfg_node *read_one(struct reader *r, struct target_noun *t,
-				 const struct cfg_field *f,
-				 const struct cfg_node *v)
+static json_t *read_one(struct reader *r, struct target_noun *t,
+			const struct cfg_field *f, json_t *v)
 {
-	const struct cfg_row *row = cfg_field_row(f);
 	void *into = f->option ? (void *)&r->scratch : t->head;
+	bool is_list = cfg_field_row(f)->type == CFG_LIST && json_is_array(v);
 
-	if (row->type == CFG_LIST && v->type == CFG_NODE_SEQ)
-		v = join_list(r, v);
-	if (!v)
-		return NULL;
 	if (f->option)
 		cfg_noun_load(t->row, &r->scratch, t->head);
-	set_value(r, t, f, into, v);
+	set_value(r, t, f, into, v,
+		  is_list ? join_list(r, v) : json_string_value(v));
 	if (f->option)
 		cfg_noun_store(t->row, t->head, &r->scratch);
 	return canonical(r, f, into);
@@ -232,59 +223,55 @@ static struct cfg_node *read_one(struct reader *r, struct target_noun *t,
 /* Checks an entry of a list and adds it. */
 static void read_entry(struct reader *r, struct target_noun *t,
 		       const struct cfg_field *f, struct cfg_texts *list,
-		       const struct cfg_node *v)
+		       const json_t *v)
 {
 	unsigned before = r->errors->n;
 
 	r->scratch.nlisten = r->scratch.verbs_listen.n = 0;
 	r->scratch.announce.n = 0;
-	set_value(r, t, f, &r->scratch, v);
+	set_value(r, t, f, &r->scratch, v, json_string_value(v));
 	if (r->errors->n == before)
-		list->v[list->n++] = v->text;
+		list->v[list->n++] = json_string_value(v);
 }
 
-static struct cfg_node *read_many(struct reader *r, struct target_noun *t,
-				  const struct cfg_field *f,
-				  const struct cfg_node *v)
+static json_t *read_many(struct reader *r, struct target_noun *t,
+			 const struct cfg_field *f, json_t *v)
 {
 	struct cfg_texts *list = (void *)((char *)t->head + f->at);
-	unsigned n = v->type == CFG_NODE_SEQ ? v->n : 1;
-	struct cfg_node *out = n ? new_node(r, CFG_NODE_SEQ) : NULL;
+	size_t n = json_is_array(v) ? json_array_size(v) : 1;
+	json_t *out = n ? json_array() : NULL;
 
 	list->v = allocate(r, n, sizeof(*list->v));
-	for (unsigned i = 0; i < n && list->v; i++) {
-		const struct cfg_node *one =
-			v->type == CFG_NODE_SEQ ? v->items[i].value : v;
+	for (size_t i = 0; i < n && list->v; i++) {
+		json_t *one = json_is_array(v) ? json_array_get(v, i) : v;
 
 		read_entry(r, t, f, list, one);
-		add(r, out, NULL, cfg_node_copy(&r->model->arena, one));
+		add(r, out, NULL, json_incref(one));
 	}
 	return out;
 }
 
 /* ---- nouns ---- */
 
-static struct cfg_node *read_noun(struct reader *r, struct target_noun *t,
-				  const struct cfg_node *v);
+static json_t *read_noun(struct reader *r, struct target_noun *t, json_t *v);
 
 /* Reads a noun inside the noun t, with the struct at `into`. index: in a list,
  * from 1. */
-static struct cfg_node *read_inner(struct reader *r,
-				   const struct target_noun *t,
-				   const struct cfg_field *f, void *into,
-				   const char *name, unsigned index,
-				   const struct cfg_node *v)
+static json_t *read_inner(struct reader *r, const struct target_noun *t,
+			  const struct cfg_field *f, void *into,
+			  const char *name, size_t index, json_t *v)
 {
 	struct target_noun inner = { .row = cfg_noun_of(f->noun),
 				     .head = into };
 	const char *colon = *t->object ? ": " : "";
 
 	inner.head->name = name;
+	inner.head->places = &r->model->places;
 	if (name)
 		snprintf(inner.object, sizeof(inner.object), "%.200s%s%s %.80s",
 			 t->object, colon, inner.row->name, name);
 	else if (index)
-		snprintf(inner.object, sizeof(inner.object), "%.200s%s%s %u",
+		snprintf(inner.object, sizeof(inner.object), "%.200s%s%s %zu",
 			 t->object, colon, inner.row->name, index);
 	else
 		snprintf(inner.object, sizeof(inner.object), "%.200s%s%s",
@@ -294,106 +281,113 @@ static struct cfg_node *read_inner(struct reader *r,
 
 /* Reads one noun without a name: in the struct of the noun around it, or in an
  * array of one. */
-static struct cfg_node *read_inside(struct reader *r, struct target_noun *t,
-				    const struct cfg_field *f,
-				    const struct cfg_node *v)
+static json_t *read_inside(struct reader *r, struct target_noun *t,
+			   const struct cfg_field *f, json_t *v)
 {
 	size_t size = cfg_noun_of(f->noun)->size;
 	struct array *a = (void *)((char *)t->head + f->at);
 	struct cfg_head own = *t->head;
-	struct cfg_node *n;
 
 	if (!size) {
-		n = read_inner(r, t, f, t->head, own.name, 0, v);
+		v = read_inner(r, t, f, t->head, own.name, 0, v);
 		own.is_bad |= t->head->is_bad;
 		*t->head = own;
-		return n && n->n ? n : NULL;
+		if (json_object_size(v))
+			return v;
+		json_decref(v);
+		return NULL;
 	}
 	a->v = allocate(r, 1, size);
 	a->n = a->v ? 1 : 0;
 	return a->v ? read_inner(r, t, f, a->v, NULL, 0, v) : NULL;
 }
 
-static int compare_luns(const void *a, const void *b)
+/* Returns the index of the nouns in a section of the file, which is new. */
+static json_t *add_index(struct reader *r, const struct target_noun *t,
+			 const struct cfg_field *f)
 {
-	unsigned long x = strtoul(((const struct cfg_item *)a)->key, NULL, 10);
-	unsigned long y = strtoul(((const struct cfg_item *)b)->key, NULL, 10);
+	json_t *index;
 
-	return (x > y) - (x < y);
+	if (t->head != &r->model->head)
+		return NULL;
+	index = json_object();
+	add(r, r->model->index, f->row.opt.name, index);
+	return index;
 }
 
-/* Reads all items of v as nouns, by name or (in a list) by number. */
-static struct cfg_node *read_nouns(struct reader *r, struct target_noun *t,
-				   const struct cfg_field *f,
-				   const struct cfg_node *v)
+/* Reads a mapping of nouns. */
+static json_t *read_named(struct reader *r, struct target_noun *t,
+			  const struct cfg_field *f, json_t *v)
 {
 	const struct cfg_noun *noun = cfg_noun_of(f->noun);
 	struct array *a = (void *)((char *)t->head + f->at);
-	struct cfg_node *out = v->n ? new_node(r, v->type) : NULL;
+	size_t n = json_object_size(v);
+	json_t *out, *index, *one;
+	const char *key;
 
-	a->v = allocate(r, v->n, noun->size);
+	if (!json_is_object(v) && !cfg_doc_is_null(v))
+		complain(
+			r, t, value_place(r, v),
+			"%s: not a mapping; give a line \"NAME: ...\" for each "
+			"%s",
+			f->row.opt.name, noun->name);
+	a->v = n ? allocate(r, n, noun->size) : NULL;
 	if (!a->v)
 		return NULL;
-	for (a->n = 0; a->n < v->n; a->n++) {
-		const struct cfg_item *item = &v->items[a->n];
-
-		add(r, out, item->key,
-		    read_inner(r, t, f, (char *)a->v + a->n * noun->size,
-			       item->key, item->key ? 0 : a->n + 1,
-			       item->value));
+	out = json_object();
+	index = add_index(r, t, f);
+	json_object_foreach(v, key, one)
+	{
+		if (index)
+			add(r, index, key, json_integer(a->n));
+		add(r, out, key,
+		    read_inner(r, t, f, (char *)a->v + a->n * noun->size, key,
+			       0, one));
+		a->n++;
 	}
-	if (out && f->noun == CFG_NOUN_LUN)
-		qsort(out->items, out->n, sizeof(*out->items), compare_luns);
-	if (out)
-		(void)cfg_node_sort(&r->model->arena, out);
 	return out;
 }
 
-static struct cfg_node *read_named(struct reader *r, struct target_noun *t,
-				   const struct cfg_field *f,
-				   const struct cfg_node *v)
+/* Reads a list of nouns. */
+static json_t *read_listed(struct reader *r, struct target_noun *t,
+			   const struct cfg_field *f, json_t *v)
 {
-	if (v->type == CFG_NODE_MAP)
-		return read_nouns(r, t, f, v);
-	if (!cfg_node_is_null(v))
-		complain(
-			r, t, v->at,
-			"%s: not a mapping; give a line \"NAME: ...\" for each "
-			"%s",
-			f->row.opt.name, cfg_noun_of(f->noun)->name);
-	return NULL;
-}
+	const struct cfg_noun *noun = cfg_noun_of(f->noun);
+	struct array *a = (void *)((char *)t->head + f->at);
+	size_t n = json_array_size(v);
+	json_t *out;
 
-static struct cfg_node *read_listed(struct reader *r, struct target_noun *t,
-				    const struct cfg_field *f,
-				    const struct cfg_node *v)
-{
-	if (v->type == CFG_NODE_SEQ)
-		return read_nouns(r, t, f, v);
-	if (!cfg_node_is_null(v))
-		complain(r, t, v->at,
+	if (!json_is_array(v) && !cfg_doc_is_null(v))
+		complain(r, t, value_place(r, v),
 			 "%s: not a list; begin each %s with \"- \"",
-			 f->row.opt.name, cfg_noun_of(f->noun)->name);
-	return NULL;
+			 f->row.opt.name, noun->name);
+	a->v = n ? allocate(r, n, noun->size) : NULL;
+	if (!a->v)
+		return NULL;
+	out = json_array();
+	for (a->n = 0; a->n < n; a->n++)
+		add(r, out, NULL,
+		    read_inner(r, t, f, (char *)a->v + a->n * noun->size, NULL,
+			       a->n + 1, json_array_get(v, a->n)));
+	return out;
 }
 
-/* Returns the canonical form of the value, or NULL; as do the functions above. */
-static struct cfg_node *read_field(struct reader *r, struct target_noun *t,
-				   const struct cfg_field *f,
-				   const struct cfg_node *v)
+/* Returns the canonical form of the value, which is new, or NULL; as do the functions
+ * above. */
+static json_t *read_field(struct reader *r, struct target_noun *t,
+			  const struct cfg_field *f, json_t *v)
 {
-	static struct cfg_node *(*const readers[])(struct reader *,
-						   struct target_noun *,
-						   const struct cfg_field *,
-						   const struct cfg_node *) = {
+	static json_t *(*const readers[])(struct reader *, struct target_noun *,
+					  const struct cfg_field *,
+					  json_t *) = {
 		[CFG_ONE] = read_one,	    [CFG_MANY] = read_many,
 		[CFG_INSIDE] = read_inside, [CFG_NAMED] = read_named,
 		[CFG_LISTED] = read_listed,
 	};
 
-	if (f->guards && ((v->type == CFG_NODE_SEQ && !v->n) ||
-			  (f->shape == CFG_LISTED && cfg_node_is_null(v))))
-		complain(r, t, v->at,
+	if (f->guards && ((json_is_array(v) && !json_array_size(v)) ||
+			  (f->shape == CFG_LISTED && cfg_doc_is_null(v))))
+		complain(r, t, value_place(r, v),
 			 "%s: names nothing; leave the field out for no "
 			 "restriction",
 			 f->row.opt.name);
@@ -413,12 +407,13 @@ static bool lacks_blank(const struct target_noun *t, const char *text)
 #define FIELDS_LISTED 12
 
 static void complain_unknown(struct reader *r, struct target_noun *t,
-			     const struct cfg_item *item)
+			     const char *key, const json_t *v)
 {
+	struct cfg_place at = cfg_spot_of(&r->model->places, v)->key;
 	struct nearest n;
 	char fields[256] = "";
 
-	nearest_begin(&n, item->key);
+	nearest_begin(&n, key);
 	for (unsigned i = 0; i < t->row->nfields; i++) {
 		const char *name = cfg_field_name(&t->row->fields[i]);
 
@@ -426,21 +421,19 @@ static void complain_unknown(struct reader *r, struct target_noun *t,
 		if (t->row->nfields <= FIELDS_LISTED)
 			nearest_list(fields, sizeof(fields), name);
 	}
-	if (lacks_blank(t, item->key))
-		complain(r, t, item->at, "%.200s: give a blank after the colon",
-			 item->key);
+	if (lacks_blank(t, key))
+		complain(r, t, at, "%.200s: give a blank after the colon", key);
 	else if (n.best)
-		complain(r, t, item->at,
-			 "%.64s: unknown field; did you mean %s?", item->key,
-			 n.best);
+		complain(r, t, at, "%.64s: unknown field; did you mean %s?",
+			 key, n.best);
 	else if (*fields)
-		complain(r, t, item->at, "%.64s: unknown field; give one of %s",
-			 item->key, fields);
+		complain(r, t, at, "%.64s: unknown field; give one of %s", key,
+			 fields);
 	else
-		complain(r, t, item->at,
+		complain(r, t, at,
 			 "%.64s: unknown field; iserd.yaml(5) lists the "
 			 "fields of this %s",
-			 item->key, t->row->name);
+			 key, t->row->name);
 }
 
 static void set_defaults(struct reader *r, struct target_noun *t)
@@ -458,12 +451,12 @@ static void set_defaults(struct reader *r, struct target_noun *t)
 }
 
 static bool has_field(const struct target_noun *t, const struct cfg_field *f,
-		      const struct cfg_node *v)
+		      const json_t *v)
 {
 	const char *name = cfg_field_name(f);
 
-	return cfg_node_get(v, name) ||
-	       (t->row->brief && v->type != CFG_NODE_MAP &&
+	return json_object_get(v, name) ||
+	       (t->row->brief && !json_is_object(v) &&
 		!strcmp(t->row->brief, name));
 }
 
@@ -480,7 +473,7 @@ static const char *value_to_give(const struct opt_row *o, char *text,
 /* Reports fields without a default that are missing; not where a misspelt name
  * was reported, which may be that of the field. */
 static void check_missing(struct reader *r, struct target_noun *t,
-			  const struct cfg_node *v)
+			  const json_t *v)
 {
 	for (unsigned i = 0; i < t->row->nfields && !t->head->is_bad; i++) {
 		const struct cfg_field *f = &t->row->fields[i];
@@ -493,66 +486,68 @@ static void check_missing(struct reader *r, struct target_noun *t,
 		if (!f->must)
 			continue;
 		if (!has_field(t, f, v))
-			complain(r, t, v->at, "%s: missing; give %s: %s", name,
-				 name,
+			complain(r, t, value_place(r, v),
+				 "%s: missing; give %s: %s", name, name,
 				 value_to_give(&row->opt, text, sizeof(text)));
 		else if (f->shape == CFG_MANY && !list->n)
-			complain(r, t, v->at,
+			complain(r, t, value_place(r, v),
 				 "%s: an empty list; give at least one %s",
 				 name, row->opt.arg);
 	}
 }
 
-/* Returns the canonical form of a noun whose fields have these values. */
-static struct cfg_node *put_together(struct reader *r,
-				     const struct cfg_noun *noun,
-				     struct cfg_node *const *values)
+/* Returns the canonical form of a noun whose fields have these values, which it
+ * consumes. */
+static json_t *put_together(struct reader *r, const struct cfg_noun *noun,
+			    json_t *const *values)
 {
-	struct cfg_node *n = new_node(r, CFG_NODE_MAP);
+	json_t *v = json_object(), *brief;
 
 	for (unsigned i = 0; i < noun->nfields; i++)
 		if (values[i])
-			add(r, n, cfg_field_name(&noun->fields[i]), values[i]);
-	if (n && noun->brief && n->n == 1 &&
-	    !strcmp(n->items[0].key, noun->brief))
-		return n->items[0].value;
-	return n;
+			add(r, v, cfg_field_name(&noun->fields[i]), values[i]);
+	brief = noun->brief && json_object_size(v) == 1
+			? json_object_get(v, noun->brief)
+			: NULL;
+	if (!brief)
+		return v;
+	json_incref(brief);
+	json_decref(v);
+	return brief;
 }
 
-static struct cfg_node *read_noun(struct reader *r, struct target_noun *t,
-				  const struct cfg_node *v)
+static void read_member(struct reader *r, struct target_noun *t,
+			json_t **values, const char *key, json_t *v)
 {
-	struct cfg_node *values[CFG_FIELDS_MAX] = { NULL };
-	const struct cfg_item brief = { t->row->brief, v->at,
-					(struct cfg_node *)v };
-	bool is_brief =
-		brief.key && v->type != CFG_NODE_MAP && !cfg_node_is_null(v);
-	const struct cfg_item *items = is_brief ? &brief : v->items;
-	unsigned n = is_brief ? 1 : v->type == CFG_NODE_MAP ? v->n : 0;
+	const struct cfg_field *f = cfg_noun_field(t->row, key, strlen(key));
 
-	t->head->node = v;
-	set_defaults(r, t);
-	for (unsigned i = 0; i < n; i++) {
-		const struct cfg_field *f = cfg_noun_field(
-			t->row, items[i].key, strlen(items[i].key));
-
-		if (f)
-			values[f - t->row->fields] =
-				read_field(r, t, f, items[i].value);
-		else
-			complain_unknown(r, t, &items[i]);
-	}
-	if (is_brief || v->type == CFG_NODE_MAP || cfg_node_is_null(v))
-		;
-	else if (v->type == CFG_NODE_SCALAR && lacks_blank(t, v->text))
-		complain(r, t, v->at, "%.200s: give a blank after the colon",
-			 v->text);
+	if (f)
+		values[f - t->row->fields] = read_field(r, t, f, v);
 	else
-		complain(r, t, v->at,
+		complain_unknown(r, t, key, v);
+}
+
+static json_t *read_noun(struct reader *r, struct target_noun *t, json_t *v)
+{
+	json_t *values[CFG_FIELDS_MAX] = { NULL }, *one;
+	const char *key, *text = json_string_value(v);
+
+	t->head->given = v;
+	set_defaults(r, t);
+	json_object_foreach(v, key, one) read_member(r, t, values, key, one);
+	if (json_is_object(v) || cfg_doc_is_null(v))
+		;
+	else if (t->row->brief)
+		read_member(r, t, values, t->row->brief, v);
+	else if (text && lacks_blank(t, text))
+		complain(r, t, value_place(r, v),
+			 "%.200s: give a blank after the colon", text);
+	else
+		complain(r, t, value_place(r, v),
 			 "not a mapping; give lines \"FIELD: VALUE\"");
 	check_missing(r, t, v);
 	t->head->document = put_together(r, t->row, values);
-	return (struct cfg_node *)t->head->document;
+	return t->head->document;
 }
 
 /* ---- the file ---- */
@@ -561,7 +556,9 @@ static struct cfg_model *model_new(struct cfg_errors *e)
 {
 	struct cfg_model *m = calloc(1, sizeof(*m));
 
-	if (!m)
+	if (m)
+		m->index = json_object();
+	else
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
 	return m;
 }
@@ -570,13 +567,17 @@ void cfg_model_free(struct cfg_model *m)
 {
 	if (!m)
 		return;
+	json_decref(m->head.given);
+	json_decref(m->head.document);
+	json_decref(m->index);
+	free(m->places.v);
 	cfg_arena_free(&m->arena);
 	free(m);
 }
 
-/* Fills m by its tree. */
-static void read_model(struct cfg_model *m, const struct cfg_node *tree,
-		       const char *folder, struct cfg_errors *e)
+/* Fills m by what is given. */
+static void read_model(struct cfg_model *m, const char *folder,
+		       struct cfg_errors *e)
 {
 	struct target_noun file = { .row = cfg_noun_of(CFG_NOUN_FILE),
 				    .head = &m->head };
@@ -592,7 +593,8 @@ static void read_model(struct cfg_model *m, const struct cfg_node *tree,
 	options_default(&r->defaults);
 	r->scratch = r->defaults;
 	m->options = r->defaults;
-	read_noun(r, &file, tree);
+	m->head.places = &m->places;
+	(void)read_noun(r, &file, m->head.given);
 	if (r->no_memory)
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
 	else
@@ -600,13 +602,13 @@ static void read_model(struct cfg_model *m, const struct cfg_node *tree,
 	free(r);
 }
 
-/* Ends the reading of a model: NULL if there are errors. */
-static struct cfg_model *finish(struct cfg_model *m,
-				const struct cfg_node *tree, const char *folder,
-				struct cfg_errors *e)
+/* Makes a model of doc, which it consumes; NULL: there are errors, or there is no memory. */
+static struct cfg_model *finish(struct cfg_model *m, json_t *doc,
+				const char *folder, struct cfg_errors *e)
 {
-	if (tree && !e->n)
-		read_model(m, tree, folder, e);
+	m->head.given = doc;
+	if (doc && !e->n)
+		read_model(m, folder, e);
 	else if (!e->n)
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
 	cfg_errors_sort(e);
@@ -622,7 +624,7 @@ static struct cfg_model *read_text(const char *text, size_t len,
 {
 	struct cfg_model *m = model_new(e);
 
-	return m ? finish(m, cfg_yaml_read(&m->arena, text, len, e), folder, e)
+	return m ? finish(m, cfg_yaml_read(&m->places, text, len, e), folder, e)
 		 : NULL;
 }
 
@@ -632,26 +634,25 @@ struct cfg_model *cfg_model_read(const char *text, size_t len,
 	return read_text(text, len, NULL, e);
 }
 
-struct cfg_model *cfg_model_of_tree(const struct cfg_node *tree,
-				    struct cfg_errors *e)
+struct cfg_model *cfg_model_of_document(json_t *doc, struct cfg_errors *e)
 {
 	struct cfg_model *m = model_new(e);
 
-	return m ? finish(m, cfg_node_copy(&m->arena, tree), NULL, e) : NULL;
+	return m ? finish(m, json_incref(doc), NULL, e) : NULL;
 }
 
 struct cfg_model *cfg_model_of_options(const struct options *o,
 				       struct cfg_errors *e)
 {
 	struct cfg_model *m = model_new(e);
-	struct cfg_node *tree = m ? cfg_tree_of_options(o, &m->arena) : NULL;
+	json_t *doc = m ? cfg_document_of_options(o) : NULL;
 
-	if (!tree) {
+	if (!doc) {
 		cfg_model_free(m);
 		return NULL;
 	}
 	m->is_command_line = true;
-	m = finish(m, tree, NULL, e);
+	m = finish(m, doc, NULL, e);
 	if (m)
 		m->options = *o;
 	return m;

@@ -127,12 +127,18 @@ enum opt_end cfg_set_metrics(void *into, const char *arg, char why[OPT_WHY])
 enum opt_end cfg_set_alua(void *into, const char *arg, char why[OPT_WHY])
 {
 	struct options *o = into;
-	struct dev_group g;
+	struct dev_group g, other;
 
 	if (!group_parse(&g, arg))
 		return cfg_refuse(why, "not a target port group; give "
 				       "ID:STATE:PORT[,PORT...][:preferred], "
 				       "for example 1:optimized:1");
+	for (unsigned i = 0; i < o->ngroups; i++)
+		if (group_parse(&other, o->groups[i]) && other.id == g.id)
+			return cfg_refuse(why,
+					  "group %u is given twice; give "
+					  "each once",
+					  g.id);
 	return add_to_list(o->groups, &o->ngroups, GROUPS_MAX, arg, why);
 }
 

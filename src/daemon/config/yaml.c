@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* yaml.c: trees from and to YAML, by the events of libyaml. */
+/* yaml.c: documents from and to YAML, by the events of libyaml. */
 #include "daemon/config/yaml.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,17 +20,17 @@
 
 /* A mapping or sequence whose end has not come yet. */
 struct level {
-	struct cfg_node *node;
+	json_t *value;
 	char *key; /* of a mapping: waits for its value */
 	struct cfg_place key_at;
 };
 
 struct reader {
-	struct cfg_arena *arena;
+	struct cfg_places *places;
 	struct cfg_errors *errors;
 	const char *text;
 	size_t len;
-	struct cfg_node *root;
+	json_t *root;
 	struct level levels[DEPTH_MAX];
 	unsigned depth, nodes;
 	bool done, failed;
@@ -53,119 +54,96 @@ static void fail_memory(struct reader *r)
 	r->failed = true;
 }
 
-/* ---- from events to nodes ---- */
+/* ---- from events to values ---- */
 
-/* Puts a complete or beginning node into the level above. */
-static void place_node(struct reader *r, struct cfg_node *n)
+/* Puts a complete or beginning value into the level above; v NULL: no memory. */
+static void place_value(struct reader *r, json_t *v, const yaml_event_t *ev)
 {
 	struct level *l = r->depth ? &r->levels[r->depth - 1] : NULL;
-	struct cfg_item *item;
+	struct cfg_place at = place_of(&ev->start_mark);
+	const struct cfg_spot s = { v, l && l->key ? l->key_at : at, at };
+	bool good = v && cfg_places_add(r->places, &s);
 
-	if (!l) {
-		r->root = n;
-		return;
-	}
-	item = cfg_node_add(r->arena, l->node, l->key, n);
-	if (!item) {
-		fail_memory(r);
-		return;
-	}
-	item->at = l->node->type == CFG_NODE_MAP ? l->key_at : n->at;
-	l->key = NULL;
-}
-
-/* Returns a new node at the place of the event. NULL: r has failed. */
-static struct cfg_node *make_node(struct reader *r, enum cfg_node_type type,
-				  const yaml_event_t *ev)
-{
-	struct cfg_node *n;
-
-	if (++r->nodes > NODES_MAX) {
+	if (++r->nodes > NODES_MAX)
 		fail(r, &ev->start_mark,
 		     "more than 1000000 values; give fewer");
-		return NULL;
-	}
-	n = cfg_node_new(r->arena, type, NULL);
-	if (!n)
-		fail_memory(r);
+	if (!l)
+		r->root = v;
+	else if (!l->key)
+		good &= !json_array_append_new(l->value, v);
 	else
-		n->at = place_of(&ev->start_mark);
-	return n;
-}
-
-/* Returns the text of a scalar. NULL: r has failed. */
-static char *scalar_text(struct reader *r, const yaml_event_t *ev)
-{
-	const char *text = (const char *)ev->data.scalar.value;
-	size_t len = ev->data.scalar.length;
-	char *copy;
-
-	if (len > SCALAR_MAX) {
-		fail(r, &ev->start_mark,
-		     "a value of more than 4096 bytes; give a shorter one");
-		return NULL;
-	}
-	if (!text_is_plain(text, len)) {
-		fail(r, &ev->start_mark,
-		     "a value with a line break or another control character; "
-		     "remove the character");
-		return NULL;
-	}
-	copy = cfg_arena_text(r->arena, text, len);
-	if (!copy)
+		good &= !json_object_set_new_nocheck(l->value, l->key, v);
+	if (!good)
 		fail_memory(r);
-	return copy;
+	if (l) {
+		free(l->key);
+		l->key = NULL;
+	}
 }
 
 static bool wants_key(const struct reader *r)
 {
 	const struct level *l = r->depth ? &r->levels[r->depth - 1] : NULL;
 
-	return l && l->node->type == CFG_NODE_MAP && !l->key;
+	return l && json_is_object(l->value) && !l->key;
 }
 
-static void take_key(struct reader *r, char *text, const yaml_event_t *ev)
+static void take_key(struct reader *r, const char *text, const yaml_event_t *ev)
 {
 	struct level *l = &r->levels[r->depth - 1];
 
-	if (!strcmp(text, "<<")) {
+	l->key_at = place_of(&ev->start_mark);
+	if (!strcmp(text, "<<"))
 		fail(r, &ev->start_mark,
 		     "<<: merge keys are not supported; write the fields out");
-		return;
-	}
-	l->key = text;
-	l->key_at = place_of(&ev->start_mark);
+	if (json_object_get(l->value, text))
+		cfg_error(r->errors, l->key_at,
+			  "%.200s: given twice in one mapping; give it once",
+			  text);
+	l->key = strdup(text);
+	if (!l->key)
+		fail_memory(r);
+}
+
+/* Returns whether a scalar may be in a file; if not, r has failed. */
+static bool check_scalar(struct reader *r, const yaml_event_t *ev)
+{
+	const char *text = (const char *)ev->data.scalar.value;
+	size_t len = ev->data.scalar.length;
+
+	if (ev->data.scalar.tag)
+		fail(r, &ev->start_mark,
+		     "tags (!NAME) are not supported; leave the tag out");
+	else if (len > SCALAR_MAX)
+		fail(r, &ev->start_mark,
+		     "a value of more than 4096 bytes; give a shorter one");
+	else if (!text_is_plain(text, len))
+		fail(r, &ev->start_mark,
+		     "a value with a line break or another control character; "
+		     "remove the character");
+	return !r->failed;
 }
 
 static void take_scalar(struct reader *r, const yaml_event_t *ev)
 {
-	struct cfg_node *n;
-	char *text;
+	const char *text = (const char *)ev->data.scalar.value;
+	bool is_plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 
-	if (ev->data.scalar.tag) {
-		fail(r, &ev->start_mark,
-		     "tags (!NAME) are not supported; leave the tag out");
+	if (!check_scalar(r, ev))
 		return;
-	}
-	text = scalar_text(r, ev);
-	if (!text)
-		return;
-	if (wants_key(r)) {
+	if (wants_key(r))
 		take_key(r, text, ev);
-		return;
-	}
-	n = make_node(r, CFG_NODE_SCALAR, ev);
-	if (!n)
-		return;
-	n->text = text;
-	n->is_quoted = ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-	place_node(r, n);
+	else if (is_plain &&
+		 (!*text || !strcmp(text, "~") || !strcmp(text, "null")))
+		place_value(r, CFG_DOC_NULL(), ev);
+	else
+		place_value(r, json_string_nocheck(text), ev);
 }
 
-static void begin_level(struct reader *r, enum cfg_node_type type,
-			const yaml_event_t *ev, const yaml_char_t *tag)
+static void begin_level(struct reader *r, bool is_map, const yaml_event_t *ev,
+			const yaml_char_t *tag)
 {
-	struct cfg_node *n;
+	json_t *v;
 
 	if (tag)
 		fail(r, &ev->start_mark,
@@ -179,23 +157,10 @@ static void begin_level(struct reader *r, enum cfg_node_type type,
 		     "more than 16 levels of lists and mappings; give fewer");
 	if (r->failed)
 		return;
-	n = make_node(r, type, ev);
-	if (!n)
-		return;
-	place_node(r, n);
-	r->levels[r->depth++] = (struct level){ .node = n };
-}
-
-static void end_level(struct reader *r)
-{
-	struct cfg_node *n = r->levels[--r->depth].node;
-	const struct cfg_item *twice = cfg_node_sort(r->arena, n);
-
-	if (!twice)
-		return;
-	cfg_error(r->errors, twice->at,
-		  "%.200s: given twice in one mapping; give it once",
-		  twice->key);
+	v = is_map ? json_object() : json_array();
+	place_value(r, v, ev);
+	if (v && !r->failed)
+		r->levels[r->depth++] = (struct level){ .value = v };
 }
 
 static const yaml_char_t *anchor_of(const yaml_event_t *ev)
@@ -225,14 +190,14 @@ static void take_event(struct reader *r, const yaml_event_t *ev)
 		take_scalar(r, ev);
 		break;
 	case YAML_MAPPING_START_EVENT:
-		begin_level(r, CFG_NODE_MAP, ev, ev->data.mapping_start.tag);
+		begin_level(r, true, ev, ev->data.mapping_start.tag);
 		break;
 	case YAML_SEQUENCE_START_EVENT:
-		begin_level(r, CFG_NODE_SEQ, ev, ev->data.sequence_start.tag);
+		begin_level(r, false, ev, ev->data.sequence_start.tag);
 		break;
 	case YAML_MAPPING_END_EVENT:
 	case YAML_SEQUENCE_END_EVENT:
-		end_level(r);
+		r->depth--;
 		break;
 	case YAML_DOCUMENT_START_EVENT:
 		if (r->root)
@@ -328,10 +293,12 @@ static void fail_syntax(struct reader *r, const yaml_parser_t *p)
 			  advice(r, p));
 }
 
-struct cfg_node *cfg_yaml_read(struct cfg_arena *a, const char *text,
-			       size_t len, struct cfg_errors *e)
+json_t *cfg_yaml_read(struct cfg_places *places, const char *text, size_t len,
+		      struct cfg_errors *e)
 {
-	struct reader r = { .arena = a, .errors = e, .text = text, .len = len };
+	struct reader r = {
+		.places = places, .errors = e, .text = text, .len = len
+	};
 	unsigned before = e->n;
 	yaml_parser_t p;
 	yaml_event_t ev;
@@ -353,10 +320,16 @@ struct cfg_node *cfg_yaml_read(struct cfg_arena *a, const char *text,
 	if (!r.failed && !r.root)
 		cfg_error(e, (struct cfg_place){ 1, 1 },
 			  "the file is empty; begin it with \"version: 1\"");
-	return e->n == before ? r.root : NULL;
+	while (r.depth)
+		free(r.levels[--r.depth].key);
+	cfg_places_sort(places);
+	if (e->n == before)
+		return r.root;
+	json_decref(r.root);
+	return NULL;
 }
 
-/* ---- from nodes to text ---- */
+/* ---- from values to text ---- */
 
 struct writer {
 	FILE *f;
@@ -402,74 +375,73 @@ static void write_scalar(const struct writer *w, const char *text)
 	fputc('"', w->f);
 }
 
-static bool is_flat(const struct cfg_node *n)
+/* Returns whether the entries of a value are lines of their own. */
+static bool is_long_value(const json_t *v)
 {
-	if (n->type != CFG_NODE_SEQ)
-		return false;
-	for (unsigned i = 0; i < n->n; i++)
-		if (n->items[i].value->type != CFG_NODE_SCALAR)
-			return false;
-	return true;
+	for (size_t i = 0; i < json_array_size(v); i++)
+		if (!json_is_string(json_array_get(v, i)))
+			return true;
+	return json_object_size(v);
 }
 
-static void write_node(struct writer *w, const struct cfg_node *n, bool inside);
+static void write_value(struct writer *w, json_t *v, bool inside);
 
-static void write_flat(struct writer *w, const struct cfg_node *n)
+static void write_short(struct writer *w, const json_t *v)
 {
-	fputc('[', w->f);
-	for (unsigned i = 0; i < n->n; i++) {
-		fputs(i ? ", " : "", w->f);
-		write_scalar(w, n->items[i].value->text);
-	}
-	fputc(']', w->f);
-}
+	size_t n = json_array_size(v);
 
-/* inside: the first entry follows "- " in its line. */
-static void write_entries(struct writer *w, const struct cfg_node *n,
-			  bool inside)
-{
-	for (unsigned i = 0; i < n->n; i++) {
-		const struct cfg_node *v = n->items[i].value;
-
-		if (i || !inside)
-			fprintf(w->f, "%*s", (int)(2 * w->depth), "");
-		if (n->type == CFG_NODE_SEQ) {
-			fputs("- ", w->f);
-			w->depth++;
-			write_node(w, v, true);
-			w->depth--;
-			continue;
-		}
-		write_scalar(w, n->items[i].key);
-		fputc(':', w->f);
-		if (v->type == CFG_NODE_SCALAR || is_flat(v) || !v->n) {
-			fputc(' ', w->f);
-			write_node(w, v, true);
-			continue;
-		}
-		fputc('\n', w->f);
-		w->depth++;
-		write_node(w, v, false);
-		w->depth--;
-	}
-}
-
-static void write_node(struct writer *w, const struct cfg_node *n, bool inside)
-{
-	if (n->type == CFG_NODE_SCALAR)
-		write_scalar(w, n->text);
-	else if (is_flat(n))
-		write_flat(w, n);
-	else if (!n->n)
+	if (json_is_string(v)) {
+		write_scalar(w, json_string_value(v));
+	} else if (json_is_object(v)) {
 		fputs("{}", w->f);
-	else {
-		write_entries(w, n, inside);
-		return;
+	} else {
+		fputc('[', w->f);
+		for (size_t i = 0; i < n; i++) {
+			fputs(i ? ", " : "", w->f);
+			write_scalar(w,
+				     json_string_value(json_array_get(v, i)));
+		}
+		fputc(']', w->f);
 	}
 	fputc('\n', w->f);
 }
 
-char *cfg_yaml_write(const struct cfg_node *n)
+/* Writes an entry of a mapping, or (key NULL) of a list. */
+static void write_entry(struct writer *w, const char *key, json_t *v,
+			bool inside)
+{
+	bool is_long = is_long_value(v);
+
+	if (!inside)
+		fprintf(w->f, "%*s", (int)(2 * w->depth), "");
+	if (key)
+		write_scalar(w, key);
+	fputs(!key ? "- " : is_long ? ":\n" : ": ", w->f);
+	w->depth++;
+	write_value(w, v, !key || !is_long);
+	w->depth--;
+}
+
+/* inside: the first entry follows "- " in its line. */
+static void write_value(struct writer *w, json_t *v, bool inside)
+{
+	const char *key;
+	json_t *one;
+	size_t i;
+
+	if (!is_long_value(v)) {
+		write_short(w, v);
+		return;
+	}
+	json_object_foreach(v, key, one)
+	{
+		write_entry(w, key, one, inside);
+		inside = false;
+	}
+	json_array_foreach(v, i, one) write_entry(w, NULL, one, inside && !i);
+}
+
+char *cfg_yaml_write(json_t *doc)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -477,7 +449,7 @@ char *cfg_yaml_write(const struct cfg_node *n)
 
 	if (!w.f)
 		return NULL;
-	write_node(&w, n, false);
+	write_value(&w, doc, false);
 	if (!fclose(w.f))
 		return text;
 	free(text);

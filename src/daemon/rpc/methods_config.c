@@ -8,7 +8,6 @@
 #include "base/escape.h"
 #include "daemon/apply.h"
 #include "daemon/rpc/internal.h"
-#include "daemon/rpc/merge.h"
 #include "daemon/say.h"
 
 /* A change of the configuration whose response is owed. */
@@ -193,12 +192,12 @@ void method_save(const struct request *r)
 
 void method_config(const struct request *r)
 {
-	const struct cfg_node *tree = request_daemon(r)->model->head.document;
-	json_t *config = rpc_tree_json(tree, true);
-	char version[RPC_VERSION_SIZE];
+	json_t *doc = request_daemon(r)->model->head.document;
+	json_t *config = cfg_doc_utf8(doc, true);
+	char version[CFG_VERSION_SIZE];
 
 	if (config) {
-		rpc_tree_version(tree, version);
+		cfg_doc_version(doc, version);
 		client_result(r->client, r->id,
 			      json_pack("{s:s, s:o}", "version", version,
 					"config", config));
@@ -226,11 +225,11 @@ static json_t *read_patch(const struct request *r)
 
 /* Returns whether the configuration in force has the version of the request, and
  * can be changed; if not, after a response. */
-static bool is_current(const struct request *r, const struct cfg_node *tree)
+static bool is_current(const struct request *r)
 {
-	char version[RPC_VERSION_SIZE];
+	char version[CFG_VERSION_SIZE];
 
-	rpc_tree_version(tree, version);
+	cfg_doc_version(request_daemon(r)->model->head.document, version);
 	if (r->args->version && strcmp(version, r->args->version) != 0) {
 		client_error(r->client, r->id, RPC_CHANGED,
 			     "version: the configuration has changed since it "
@@ -245,14 +244,15 @@ static bool is_current(const struct request *r, const struct cfg_node *tree)
 	return false;
 }
 
-/* Applies the patch to the tree of the configuration in force. */
-static void apply_patch(const struct request *r, struct cfg_arena *memory,
-			struct cfg_node *tree, const json_t *patch,
+/* Applies the patch to a copy of the configuration in force. */
+static void apply_patch(const struct request *r, json_t *patch,
 			struct cfg_errors *e)
 {
-	const char *why = rpc_tree_merge(memory, tree, patch);
-	struct cfg_model *m = why ? NULL : cfg_model_of_tree(tree, e);
+	json_t *doc = json_deep_copy(request_daemon(r)->model->head.document);
+	const char *why = cfg_doc_merge(doc, patch);
+	struct cfg_model *m = why ? NULL : cfg_model_of_document(doc, e);
 
+	json_decref(doc);
 	if (why)
 		cfg_error(e, (struct cfg_place){ 0 }, "%s", why);
 	if (m)
@@ -263,21 +263,17 @@ static void apply_patch(const struct request *r, struct cfg_arena *memory,
 
 void method_patch(const struct request *r)
 {
-	struct cfg_arena memory = { 0 };
 	struct cfg_errors *e;
-	struct cfg_node *tree;
 	json_t *patch;
 
 	if (!r->args->dry_run && rpc_wait(r))
 		return;
-	tree = cfg_node_copy(&memory, request_daemon(r)->model->head.document);
-	e = tree ? calloc(1, sizeof(*e)) : NULL;
+	e = calloc(1, sizeof(*e));
 	patch = e ? read_patch(r) : NULL;
 	if (!e)
 		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
-	else if (patch && is_current(r, tree))
-		apply_patch(r, &memory, tree, patch, e);
+	else if (patch && is_current(r))
+		apply_patch(r, patch, e);
 	json_decref(patch);
 	free(e);
-	cfg_arena_free(&memory);
 }

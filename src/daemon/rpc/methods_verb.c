@@ -10,7 +10,6 @@
 
 #include "daemon/config/edit.h"
 #include "daemon/rpc/internal.h"
-#include "daemon/rpc/merge.h"
 
 /* A request, taken apart. */
 struct call {
@@ -126,14 +125,12 @@ static void no_memory(const struct request *r)
 	client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
 }
 
-/* Returns the fields as a tree; null removes a field, as an empty text does. NULL: there
- * are none, or e has an error. */
-static struct cfg_node *
-tree_of_fields(const struct call *k, struct cfg_arena *a, struct cfg_errors *e)
+/* Returns the fields as texts, which the caller releases; null removes a field, as an empty
+ * text does. NULL: there are none, or e has an error. */
+static json_t *texts_of_fields(const struct call *k, struct cfg_errors *e)
 {
-	struct cfg_node *n = cfg_node_new(a, CFG_NODE_MAP, NULL);
-	const char *key, *why = n ? NULL : "out of memory";
-	json_t *fields = (json_t *)k->fields, *v;
+	json_t *fields = (json_t *)k->fields, *v, *out;
+	const char *key, *why;
 	void *next;
 
 	if (!fields)
@@ -143,11 +140,11 @@ tree_of_fields(const struct call *k, struct cfg_arena *a, struct cfg_errors *e)
 		if (json_is_null(v))
 			json_object_set_new(fields, key, json_string(""));
 	}
-	if (!why)
-		why = rpc_tree_merge(a, n, fields);
+	out = json_object();
+	why = cfg_doc_merge(out, fields);
 	if (why)
 		cfg_error(e, (struct cfg_place){ 0 }, "fields: %s", why);
-	return why ? NULL : n;
+	return out;
 }
 
 static void change(const struct call *k, struct cfg_errors *e)
@@ -156,11 +153,10 @@ static void change(const struct call *k, struct cfg_errors *e)
 					       CFG_REPLACE };
 	static const char *const words[] = { "add", "set", "remove",
 					     "replace" };
-	struct cfg_arena a = { 0 };
 	struct cfg_edit x = {
 		.noun = k->noun->name,
 		.name = k->name,
-		.fields = tree_of_fields(k, &a, e),
+		.fields = texts_of_fields(k, e),
 	};
 	struct cfg_model *m = NULL;
 
@@ -169,37 +165,30 @@ static void change(const struct call *k, struct cfg_errors *e)
 			x.verb = verbs[i];
 	if (!e->n)
 		m = cfg_edit(request_daemon(k->r)->model, &x, e);
-	cfg_arena_free(&a);
+	json_decref(x.fields);
 	if (m)
 		rpc_apply(k->r, m, k->dry_run, e);
 }
 
-static void list(const struct call *k)
+/* Responds with a document, which it consumes; NULL: no memory. */
+static void respond(const struct request *r, json_t *doc)
 {
-	struct cfg_arena a = { 0 };
-	const struct cfg_node *n =
-		cfg_edit_list(request_daemon(k->r)->model, k->noun->name, &a);
-	json_t *result = n ? rpc_tree_json(n, false) : NULL;
+	json_t *result = doc ? cfg_doc_utf8(doc, false) : NULL;
 
+	json_decref(doc);
 	if (result)
-		client_result(k->r->client, k->r->id, result);
+		client_result(r->client, r->id, result);
 	else
-		no_memory(k->r);
-	cfg_arena_free(&a);
+		no_memory(r);
 }
 
 static void show(const struct call *k, struct cfg_errors *e)
 {
-	struct cfg_arena a = { 0 };
-	const struct cfg_node *n = cfg_edit_show(request_daemon(k->r)->model,
-						 k->noun->name, k->name, &a, e);
-	json_t *result = n ? rpc_tree_json(n, false) : NULL;
+	json_t *fields = cfg_edit_show(request_daemon(k->r)->model,
+				       k->noun->name, k->name, e);
 
-	if (result)
-		client_result(k->r->client, k->r->id, result);
-	else if (!e->n)
-		no_memory(k->r);
-	cfg_arena_free(&a);
+	if (!e->n)
+		respond(k->r, fields);
 }
 
 void method_verb(const struct request *r, const char *method)
@@ -228,7 +217,8 @@ void method_verb(const struct request *r, const char *method)
 	else if (k.verb->has_name)
 		show(&k, e);
 	else
-		list(&k);
+		respond(r,
+			cfg_edit_list(request_daemon(r)->model, k.noun->name));
 	if (e && e->n)
 		rpc_refuse(r, e, NULL);
 	free(e);

@@ -13,7 +13,6 @@
 #include "daemon/config/nouns.h"
 #include "daemon/config/yaml.h"
 #include "daemon/rpc/api.h"
-#include "daemon/rpc/merge.h"
 
 #define A     "iqn.2026-01.com.example:a"
 #define B     "iqn.2026-01.com.example:b"
@@ -61,37 +60,35 @@ struct row {
 };
 
 /* Makes the mapping of the fields of a row. */
-static struct cfg_node *fields_of(struct cfg_arena *a, const char *fields)
+static json_t *fields_of(const char *fields)
 {
-	struct cfg_node *n = cfg_node_new(a, CFG_NODE_MAP, NULL);
 	char *copy = strdup(fields), *rest = copy;
+	json_t *out = json_object();
 
 	for (char *f; (f = strsep(&rest, "|"));) {
 		char *space = strchr(f, ' ');
 
 		*space = '\0';
-		assert_non_null(cfg_node_add(
-			a, n, f, cfg_node_new(a, CFG_NODE_SCALAR, space + 1)));
+		json_object_set_new(out, f, json_string(space + 1));
 	}
 	free(copy);
-	return n;
+	return out;
 }
 
 static struct cfg_model *edit(const struct cfg_model *m, const struct row *row)
 {
-	struct cfg_arena a = { 0 };
 	const struct cfg_edit x = {
 		.noun = row->noun,
 		.verb = row->verb,
 		.name = row->name,
-		.fields = row->fields ? fields_of(&a, row->fields) : NULL,
+		.fields = row->fields ? fields_of(row->fields) : NULL,
 	};
 	struct cfg_model *next;
 
 	memset(&errors, 0, sizeof(errors));
 	next = cfg_edit(m, &x, &errors);
 	assert_int_equal(!next, errors.n > 0);
-	cfg_arena_free(&a);
+	json_decref(x.fields);
 	return next;
 }
 
@@ -352,59 +349,106 @@ static void test_uses_in_maps(void **state)
 	cfg_model_free(m);
 }
 
+static long memory_left = -1; /* values of JSON; -1: no limit */
+
+static void *limited_malloc(size_t size)
+{
+	if (memory_left == 0)
+		return NULL;
+	memory_left -= memory_left > 0;
+	return malloc(size);
+}
+
+/* Without memory for some value a change is an error, and never another change. */
+static void test_no_memory(void **state)
+{
+	static const struct row rows[] = {
+		{ CFG_ADD, "lun", A "/7", "store ram:3M|vendor x", NULL },
+		{ CFG_SET, "lun", A "/0", "read-only yes", NULL },
+		{ CFG_ADD, "map", A "/1", "initiators cl|luns {1: two, 0: one}",
+		  NULL },
+		{ CFG_SET, "portal", "back", "transport- iser|listen+ [::1]",
+		  NULL },
+		{ CFG_REMOVE, "lun", A "/0", NULL, NULL },
+	};
+	struct cfg_model *m = read_text(base), *next;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct cfg_model *good = edit(m, &rows[i]);
+		bool is_enough = false;
+
+		assert_non_null(good);
+		for (long n = 0; !is_enough; n++) {
+			memory_left = n;
+			json_set_alloc_funcs(limited_malloc, free);
+			next = edit(m, &rows[i]);
+			is_enough = memory_left > 0;
+			memory_left = -1;
+			if (next)
+				assert_true(json_equal(next->head.document,
+						       good->head.document));
+			cfg_model_free(next);
+		}
+		cfg_model_free(good);
+	}
+	json_set_alloc_funcs(malloc, free);
+	cfg_model_free(m);
+}
+
 /* Values as a client of JSON sends them: lists and mappings as such. */
 static void test_values_that_are_no_text(void **state)
 {
-	struct cfg_arena a = { 0 };
 	struct cfg_model *m = read_text(base), *next;
-	struct cfg_node *fields = cfg_node_new(&a, CFG_NODE_MAP, NULL);
-	struct cfg_node *list = cfg_node_new(&a, CFG_NODE_SEQ, NULL);
-	struct cfg_node *empty = cfg_node_new(&a, CFG_NODE_MAP, NULL);
+	json_t *list = json_pack("[s]", "back");
+	json_t *fields =
+		json_pack("{s:O, s:{}}", "portal-groups", list, "luns");
 	const struct cfg_edit x = { "target", CFG_SET, A, fields };
 
 	(void)state;
-	cfg_node_add(&a, list, NULL, cfg_node_new(&a, CFG_NODE_SCALAR, "back"));
-	cfg_node_add(&a, fields, "portal-groups", list);
-	cfg_node_add(&a, fields, "luns", empty);
 	next = cfg_edit(m, &x, &errors);
 	assert_non_null(next);
 	assert_int_equal(next->targets.v[0].portal_groups.n, 1);
 	assert_int_equal(next->targets.v[0].luns.n, 0);
 	cfg_model_free(next);
-	cfg_node_add(&a, fields, "alias", list); /* a list for one value */
+	json_object_set_new(fields, "alias", list); /* a list for one value */
 	assert_null(cfg_edit(m, &x, &errors));
 	assert_non_null(strstr(errors.all[0].text, "alias: a list"));
-	cfg_arena_free(&a);
+	json_decref(fields);
 	cfg_model_free(m);
+}
+
+/* Returns the model with a patch. */
+static struct cfg_model *patch(const struct cfg_model *m, const char *text)
+{
+	json_t *doc = json_deep_copy(m->head.document);
+	json_t *p = json_loads(text, 0, NULL);
+	struct cfg_model *next;
+
+	memset(&errors, 0, sizeof(errors));
+	assert_null(cfg_doc_merge(doc, p));
+	next = cfg_model_of_document(doc, &errors);
+	assert_non_null(next);
+	json_decref(doc);
+	json_decref(p);
+	return next;
 }
 
 /* A text such as "null" stays one when something else is patched. */
 static void test_patch_keeps_texts(void **state)
 {
-	struct cfg_arena a = { 0 };
-	struct cfg_model *m = read_text(base), *next;
-	struct cfg_node *tree = cfg_node_copy(&a, m->head.document);
-	json_t *p = json_loads("{\"daemon\": {\"workers\": 3}}", 0, NULL);
+	struct cfg_model *m = read_text(base), *next, *last;
 	char *before = cfg_dump(m), *after;
 
 	(void)state;
-	assert_null(rpc_tree_merge(&a, tree, p));
-	memset(&errors, 0, sizeof(errors));
-	next = cfg_model_of_tree(tree, &errors);
-	assert_non_null(next);
+	next = patch(m, "{\"daemon\": {\"workers\": 3}}");
 	assert_int_equal(next->options.workers, 3);
-	cfg_model_free(next);
-	json_decref(p);
-	p = json_loads("{\"daemon\": null}", 0, NULL);
-	assert_null(rpc_tree_merge(&a, tree, p));
-	next = cfg_model_of_tree(tree, &errors);
-	assert_non_null(next);
-	after = cfg_dump(next);
+	last = patch(next, "{\"daemon\": null}");
+	after = cfg_dump(last);
 	assert_string_equal(after, before);
-	json_decref(p);
 	free(before);
 	free(after);
-	cfg_arena_free(&a);
+	cfg_model_free(last);
 	cfg_model_free(next);
 	cfg_model_free(m);
 }
@@ -423,6 +467,12 @@ static void test_null_is_a_text(void **state)
 	cfg_model_free(m);
 }
 
+static void assert_field(const json_t *noun, const char *key, const char *want)
+{
+	assert_string_equal(json_string_value(json_object_get(noun, key)),
+			    want);
+}
+
 static void test_list_and_show(void **state)
 {
 	static const struct {
@@ -439,29 +489,33 @@ static void test_list_and_show(void **state)
 		{ "daemon", "[]\n" },
 	};
 	struct cfg_model *m = read_text(base);
-	struct cfg_arena a = { 0 };
-	const struct cfg_node *n;
+	json_t *v;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		char *text = cfg_yaml_write(cfg_edit_list(m, rows[i].noun, &a));
+		char *text;
 
+		v = cfg_edit_list(m, rows[i].noun);
+		text = cfg_yaml_write(v);
 		assert_string_equal(text, rows[i].yaml);
+		json_decref(v);
 		free(text);
 	}
-	n = cfg_edit_show(m, "portal", "back", &a, &errors);
-	assert_string_equal(cfg_node_get(n, "tag")->text, "2");
-	assert_string_equal(cfg_node_get(n, "discovery")->text, "permitted");
-	assert_string_equal(cfg_node_get(n, "verbs-listen")->text, "");
-	assert_int_equal(cfg_node_get(n, "transport")->n, 2);
-	n = cfg_edit_show(m, "lun", A "/1/3", &a, &errors);
-	assert_string_equal(cfg_node_get(n, "backstore")->text, "one");
-	assert_string_equal(cfg_node_get(n, "read-only")->text, "no");
-	n = cfg_edit_show(m, "daemon", NULL, &a, &errors);
-	assert_string_equal(cfg_node_get(n, "log")->text, "notice");
-	assert_null(cfg_edit_show(m, "portal", "bakc", &a, &errors));
+	v = cfg_edit_show(m, "portal", "back", &errors);
+	assert_field(v, "tag", "2");
+	assert_field(v, "discovery", "permitted");
+	assert_true(json_is_null(json_object_get(v, "verbs-listen")));
+	assert_int_equal(json_array_size(json_object_get(v, "transport")), 2);
+	json_decref(v);
+	v = cfg_edit_show(m, "lun", A "/1/3", &errors);
+	assert_field(v, "backstore", "one");
+	assert_field(v, "read-only", "no");
+	json_decref(v);
+	v = cfg_edit_show(m, "daemon", NULL, &errors);
+	assert_field(v, "log", "notice");
+	json_decref(v);
+	assert_null(cfg_edit_show(m, "portal", "bakc", &errors));
 	assert_non_null(strstr(errors.all[0].text, "did you mean back?"));
-	cfg_arena_free(&a);
 	cfg_model_free(m);
 }
 
@@ -538,6 +592,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_uses_in_maps),
 		cmocka_unit_test(test_values_that_are_no_text),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_patch_keeps_texts),
 		cmocka_unit_test(test_null_is_a_text),
 		cmocka_unit_test(test_list_and_show),

@@ -209,6 +209,21 @@ static void test_options_chap_goes_together(void **state)
 	assert_true(o.chap.discovery);
 }
 
+/* A document has one group of a name, so the second one would replace the first. */
+static void test_options_group_given_twice(void **state)
+{
+	struct options o;
+	int code;
+
+	(void)state;
+	assert_true(PARSE(&o, &code, "serve", "--alua=1:standby:1",
+			  "--alua=2:standby:2", "x"));
+	assert_int_equal(o.ngroups, 2);
+	assert_false(PARSE(&o, &code, "serve", "--alua=1:standby:1",
+			   "--alua=1:optimized:2", "x"));
+	assert_int_equal(code, EXIT_USAGE);
+}
+
 static void test_options_help(void **state)
 {
 	struct options o;
@@ -321,6 +336,7 @@ int main(void)
 		cmocka_unit_test(test_options_defaults),
 		cmocka_unit_test(test_options_all),
 		cmocka_unit_test(test_options_refused),
+		cmocka_unit_test(test_options_group_given_twice),
 		cmocka_unit_test(test_options_help),
 		cmocka_unit_test(test_schema_rows_are_complete),
 		cmocka_unit_test(test_schema_words_are_taken),

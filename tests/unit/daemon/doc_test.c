@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* merge_test.c: JSON merge patches (RFC 7396) of a configuration's tree. */
-#include "daemon/rpc/merge.h"
+/* doc_test.c: the document of a configuration: JSON merge patches (RFC 7396), versions. */
+#include "daemon/config/doc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,35 +9,34 @@
 
 #include "cmocka_all.h"
 
-/* Merges a patch with a tree, both as JSON, and compares the result, or the
- * reason of a refusal if why is given. */
+static json_t *doc_of(const char *text)
+{
+	json_t *doc = json_loads(text, 0, NULL);
+
+	assert_non_null(doc);
+	return doc;
+}
+
+/* Merges a patch with a document and compares the result, or the reason of a refusal if
+ * why is given. */
 static void check(const char *from, const char *patch, const char *to,
 		  const char *why)
 {
-	struct cfg_arena memory = { 0 };
-	struct cfg_node *n = cfg_node_new(&memory, CFG_NODE_MAP, NULL);
-	json_t *a = json_loads(from, 0, NULL), *p = json_loads(patch, 0, NULL);
-	json_t *b = json_loads(to, 0, NULL), *got;
-	const char *reason;
+	json_t *doc = doc_of(from), *p = doc_of(patch), *want = doc_of(to);
+	const char *reason = cfg_doc_merge(doc, p);
 
-	assert_true(n && a && b && p);
-	assert_null(rpc_tree_merge(&memory, n, a));
-	reason = rpc_tree_merge(&memory, n, p);
 	if (why) {
 		assert_non_null(reason);
 		assert_string_equal(reason, why);
 	} else {
 		assert_null(reason);
-		got = rpc_tree_json(n, true);
-		if (!json_equal(got, b))
+		if (!json_equal(doc, want))
 			fail_msg("%s + %s: %s", from, patch,
-				 json_dumps(got, 0));
-		json_decref(got);
+				 json_dumps(doc, 0));
 	}
-	json_decref(a);
-	json_decref(b);
+	json_decref(doc);
 	json_decref(p);
-	cfg_arena_free(&memory);
+	json_decref(want);
 }
 
 /* The examples of appendix A that a mapping of texts can have. */
@@ -79,27 +78,20 @@ static void test_merge_scalars(void **state)
 /* Removed, changed and new members in one patch; the order stays. */
 static void test_merge_order(void **state)
 {
-	struct cfg_arena memory = { 0 };
-	struct cfg_node *n = cfg_node_new(&memory, CFG_NODE_MAP, NULL);
-	json_t *a =
-		json_loads("{\"d\":\"1\",\"b\":\"2\",\"c\":\"3\"}", 0, NULL);
-	json_t *p = json_loads("{\"a\":\"4\",\"b\":null,\"c\":{\"x\":\"5\"},"
-			       "\"q\":null,\"0\":\"6\"}",
-			       0, NULL);
+	json_t *doc = doc_of("{\"d\":\"1\",\"b\":\"2\",\"c\":\"3\"}"), *v;
+	json_t *p = doc_of("{\"a\":\"4\",\"b\":null,\"c\":{\"x\":\"5\"},"
+			   "\"q\":null,\"0\":\"6\"}");
 	static const char *const keys[] = { "d", "c", "a", "0" };
+	const char *key;
+	unsigned i = 0;
 
 	(void)state;
-	assert_true(n && a && p);
-	assert_null(rpc_tree_merge(&memory, n, a));
-	assert_null(rpc_tree_merge(&memory, n, p));
-	assert_int_equal(n->n, 4);
-	for (unsigned i = 0; i < n->n; i++)
-		assert_string_equal(n->items[i].key, keys[i]);
-	assert_null(cfg_node_get(n, "b"));
-	assert_non_null(cfg_node_get(cfg_node_get(n, "c"), "x"));
-	json_decref(a);
+	assert_null(cfg_doc_merge(doc, p));
+	assert_int_equal(json_object_size(doc), 4);
+	json_object_foreach(doc, key, v) assert_string_equal(key, keys[i++]);
+	assert_non_null(json_object_get(json_object_get(doc, "c"), "x"));
+	json_decref(doc);
 	json_decref(p);
-	cfg_arena_free(&memory);
 }
 
 /* A look-up of each name among all others would take minutes, in which worker 0
@@ -109,50 +101,43 @@ static void test_merge_thousands(void **state)
 	enum {
 		NAMES = 200000
 	};
-	struct cfg_arena memory = { 0 };
-	struct cfg_node *n = cfg_node_new(&memory, CFG_NODE_MAP, NULL);
-	json_t *p = json_object();
+	json_t *doc = json_object(), *p = json_object();
 	clock_t begun;
 	char name[32];
 
 	(void)state;
-	assert_true(n && p);
+	assert_true(doc && p);
 	for (unsigned i = 0; i < NAMES; i++) {
 		snprintf(name, sizeof(name), "iqn.2026-01.test:%u", i);
 		assert_int_equal(json_object_set_new(p, name, json_string("")),
 				 0);
 	}
 	begun = clock();
-	assert_null(rpc_tree_merge(&memory, n, p)); /* all are new */
-	assert_null(rpc_tree_merge(&memory, n, p)); /* all exist */
+	assert_null(cfg_doc_merge(doc, p)); /* all are new */
+	assert_null(cfg_doc_merge(doc, p)); /* all exist */
 	for (unsigned i = 0; i < NAMES; i++) {
 		snprintf(name, sizeof(name), "iqn.2026-01.test:%u", i);
 		assert_int_equal(json_object_set_new(p, name, json_null()), 0);
 	}
-	assert_null(rpc_tree_merge(&memory, n, p)); /* all are removed */
-	assert_int_equal(n->n, 0);
+	assert_null(cfg_doc_merge(doc, p)); /* all are removed */
+	assert_int_equal(json_object_size(doc), 0);
 	assert_true(clock() - begun < 20 * CLOCKS_PER_SEC);
 	json_decref(p);
-	cfg_arena_free(&memory);
+	json_decref(doc);
 }
 
-static void version_of(const char *text, char out[RPC_VERSION_SIZE])
+static void version_of(const char *text, char out[CFG_VERSION_SIZE])
 {
-	struct cfg_arena memory = { 0 };
-	struct cfg_node *n = cfg_node_new(&memory, CFG_NODE_MAP, NULL);
-	json_t *a = json_loads(text, 0, NULL);
+	json_t *doc = doc_of(text);
 
-	assert_true(n && a);
-	assert_null(rpc_tree_merge(&memory, n, a));
-	rpc_tree_version(n, out);
-	json_decref(a);
-	cfg_arena_free(&memory);
+	cfg_doc_version(doc, out);
+	json_decref(doc);
 }
 
-/* Trees that have the same texts in the same order differ, too. */
+/* Documents that have the same texts in the same order differ, too. */
 static void test_version(void **state)
 {
-	static const char *const trees[] = {
+	static const char *const docs[] = {
 		"{}",
 		"{\"a\":\"b\"}",
 		"{\"a\":\"\",\"b\":\"\"}",
@@ -165,19 +150,37 @@ static void test_version(void **state)
 		"{\"a\":{},\"b\":\"\"}",
 	};
 	enum {
-		N = sizeof(trees) / sizeof(trees[0])
+		N = sizeof(docs) / sizeof(docs[0])
 	};
-	char all[N][RPC_VERSION_SIZE], again[RPC_VERSION_SIZE];
+	char all[N][CFG_VERSION_SIZE], again[CFG_VERSION_SIZE];
 
 	(void)state;
 	for (unsigned i = 0; i < N; i++) {
-		version_of(trees[i], all[i]);
-		version_of(trees[i], again);
-		assert_int_equal(strlen(again), RPC_VERSION_SIZE - 1);
+		version_of(docs[i], all[i]);
+		version_of(docs[i], again);
+		assert_int_equal(strlen(again), CFG_VERSION_SIZE - 1);
 		assert_string_equal(again, all[i]);
 		for (unsigned j = 0; j < i; j++)
 			assert_string_not_equal(all[j], all[i]);
 	}
+}
+
+/* A command line can name a file that is not UTF-8, which JSON cannot. */
+static void test_not_utf8(void **state)
+{
+	json_t *doc = json_object(), *list = json_array(), *copy;
+
+	(void)state;
+	json_array_append_new(list, json_string_nocheck("\xff"));
+	json_array_append_new(list, json_string("a"));
+	json_object_set_new(doc, "l", list);
+	assert_null(cfg_doc_utf8(doc, true));
+	copy = cfg_doc_utf8(doc, false);
+	list = json_object_get(copy, "l");
+	assert_true(json_is_null(json_array_get(list, 0)));
+	assert_string_equal(json_string_value(json_array_get(list, 1)), "a");
+	json_decref(copy);
+	json_decref(doc);
 }
 
 int main(void)
@@ -188,6 +191,7 @@ int main(void)
 		cmocka_unit_test(test_merge_order),
 		cmocka_unit_test(test_merge_thousands),
 		cmocka_unit_test(test_version),
+		cmocka_unit_test(test_not_utf8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
