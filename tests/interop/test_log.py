@@ -251,7 +251,7 @@ class Peers(unittest.TestCase):
     def test_bad_peers(self):
         with Daemon("--control", self.path, "ram:1M"):
             for peer in ("", "x", "127.0.0.1:80", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/8x", "::/129", "/8", "1" * 100,
-                         "10.0.0.0/-1"):
+                         "10.0.0.0/-1", "a" + "é" * 100):
                 self.assertIn("not an address", self.ask("level=debug", "peer=" + peer, check=False), peer)
             self.assertIn("without level", self.ask("peer=10.0.0.9", check=False))
             for i in range(8):

@@ -5,17 +5,21 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "daemon/rpc/internal.h"
 
 /* The buffer of a client grows with its line up to LINE_MAX_BYTES: enough for a
  * configuration with 16,384 LUNs. */
 #define LINE_BYTES     65536u
 #define LINE_MAX_BYTES (32u << 20)
+#define ERROR_SIZE     4000 /* bytes of the text of an error */
 
 /* No request is taken from a client that has left so many bytes of responses
  * unread, or is owed so many responses. A client that has UNREAD_MAX bytes to
@@ -159,14 +163,22 @@ void client_result(struct client *c, json_t *id, json_t *result)
 				    id, "result", result));
 }
 
-void client_error(struct client *c, json_t *id, enum rpc_error code,
-		  const char *message)
+bool client_error(struct client *c, json_t *id, enum rpc_error code,
+		  const char *fmt, ...)
 {
+	char text[ERROR_SIZE], plain[TEXT_ESCAPED_SIZE(ERROR_SIZE)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	text_escape_str(plain, sizeof(plain), text);
 	if (id)
 		client_respond(c,
 			       json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc",
 					 "2.0", "id", id, "error", "code",
-					 (int)code, "message", message));
+					 (int)code, "message", plain));
+	return false;
 }
 
 struct owed client_owe(const struct request *r)
@@ -197,7 +209,7 @@ static void take_line(struct client *c, const char *line, size_t len)
 	if (root)
 		c->control->call(c, root);
 	else
-		client_error(c, json_null(), RPC_PARSE, error.text);
+		client_error(c, json_null(), RPC_PARSE, "%s", error.text);
 	json_decref(root);
 }
 

@@ -101,9 +101,10 @@ void client_take_turn(struct pace *p);
 /* client_result sends a response with result, which it takes over. The client of
  * a notification, which has no id, gets no response; of client_error, too. */
 void client_result(struct client *c, json_t *id, json_t *result);
-/* client_error sends a response with an error. */
-void client_error(struct client *c, json_t *id, enum rpc_error code,
-		  const char *message);
+/* client_error sends a response with an error, in the form of printf, whose control
+ * characters and bytes that are not UTF-8 are escaped. Returns false. */
+bool client_error(struct client *c, json_t *id, enum rpc_error code,
+		  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* client_send sends len bytes at text, which end with a newline; it may close the
  * client. */
 void client_send(struct client *c, const char *text, size_t len);

@@ -45,7 +45,6 @@ static bool set_log(const struct request *r, struct log *l)
 {
 	enum trace_level level = (enum trace_level)r->args->level;
 	const char *peer = r->args->peer;
-	char why[OPT_WHY];
 	int err;
 
 	if (!r->args->given[1]) {
@@ -53,24 +52,21 @@ static bool set_log(const struct request *r, struct log *l)
 			log_set_level(l, level);
 		return true;
 	}
-	if (!r->args->given[0]) {
-		client_error(r->client, r->id, RPC_BAD_PARAMS,
-			     "peer: without level; give level=LEVEL, too");
-		return false;
-	}
+	if (!r->args->given[0])
+		return client_error(
+			r->client, r->id, RPC_BAD_PARAMS,
+			"peer: without level; give level=LEVEL, too");
 	err = log_set_peer(l, peer, level);
 	if (err == -ENOSPC)
-		snprintf(why, sizeof(why),
-			 "peer=%.60s: %u peers have a level already; give "
-			 "level=LEVEL without a peer first",
-			 peer, (unsigned)LOG_PEERS);
+		client_error(r->client, r->id, RPC_BAD_PARAMS,
+			     "peer=%.60s: %u peers have a level already; give "
+			     "level=LEVEL without a peer first",
+			     peer, (unsigned)LOG_PEERS);
 	else if (err)
-		snprintf(why, sizeof(why),
-			 "peer=%.60s: not an address; give one such as "
-			 "10.0.0.9, 10.0.0.0/8 or 2001:db8::9",
-			 peer);
-	if (err)
-		client_error(r->client, r->id, RPC_BAD_PARAMS, why);
+		client_error(r->client, r->id, RPC_BAD_PARAMS,
+			     "peer=%.60s: not an address; give one such as "
+			     "10.0.0.9, 10.0.0.0/8 or 2001:db8::9",
+			     peer);
 	return !err;
 }
 
@@ -107,7 +103,7 @@ static void method_takeover(const struct request *r)
 	const char *why = takeover_begin(d, r->client->watch.fd);
 
 	if (why)
-		client_error(r->client, r->id, RPC_INTERNAL, why);
+		client_error(r->client, r->id, RPC_INTERNAL, "%s", why);
 	else
 		r->client->control->shut_down(d, true,
 					      "another iserd takes over");
@@ -153,7 +149,7 @@ static void refuse_method(const struct request *r, const char *name)
 	char why[RPC_UNKNOWN];
 
 	(void)rpc_unknown(name, why);
-	client_error(r->client, r->id, RPC_NO_METHOD, why);
+	client_error(r->client, r->id, RPC_NO_METHOD, "%s", why);
 }
 
 static void method_methods(const struct request *r)
@@ -395,7 +391,7 @@ void methods_call(struct client *c, json_t *root)
 	else if (!m)
 		refuse_method(&r, name);
 	else if (!take_params(m, json_object_get(root, "params"), &args, why))
-		client_error(c, r.id, RPC_BAD_PARAMS, why);
+		client_error(c, r.id, RPC_BAD_PARAMS, "%s", why);
 	else
 		call_method(m, &r);
 }

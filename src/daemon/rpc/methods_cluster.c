@@ -35,22 +35,6 @@ struct cluster_call {
 	} steps[];
 };
 
-static bool refuse(const struct request *r, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static bool refuse(const struct request *r, const char *fmt, ...)
-{
-	char text[700], plain[TEXT_ESCAPED_SIZE(sizeof(text))];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	client_error(r->client, r->id, RPC_BAD_PARAMS,
-		     text_escape_str(plain, sizeof(plain), text));
-	return false;
-}
-
 /* ---- the end of a request ---- */
 
 static void call_free(struct cluster_call *k)
@@ -118,7 +102,7 @@ static void end_if_complete(struct cluster_call *k)
 		return;
 	if (client_settle(&k->owed)) {
 		if (*k->why)
-			client_error(c, k->owed.id, RPC_INTERNAL, k->why);
+			client_error(c, k->owed.id, RPC_INTERNAL, "%s", k->why);
 		else
 			client_result(c, k->owed.id,
 				      json_pack("{s:O}", "units", k->units));
@@ -228,10 +212,11 @@ static void hand_over(const struct request *r, enum cluster_verb verb,
 	if (!x.all)
 		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
 	else if (!x.n && name)
-		refuse(r,
-		       "cluster: %.80s: no backstore of this name that other "
-		       "gateways serve, too; iserctl cluster status lists them",
-		       name);
+		client_error(
+			r->client, r->id, RPC_BAD_PARAMS,
+			"cluster: %.80s: no backstore of this name that other "
+			"gateways serve, too; iserctl cluster status lists them",
+			name);
 	else
 		begin(r, verb, &x, to);
 	free(x.all);
@@ -248,17 +233,18 @@ static bool take_to(const struct request *r, const json_t *fields,
 	json_object_foreach((json_t *)fields, key, v)
 	{
 		if (strcmp(key, "to") != 0)
-			return refuse(
-				r,
+			return client_error(
+				r->client, r->id, RPC_BAD_PARAMS,
 				"cluster yield: %.64s: unknown parameter; "
 				"give to=GATEWAY",
 				key);
 		*to = json_string_value(v);
 		if (!*to || !**to || strlen(*to) >= GATEWAY_SIZE)
-			return refuse(r,
-				      "cluster yield: to: not the name of a "
-				      "gateway of 1 to %u bytes",
-				      GATEWAY_SIZE - 1);
+			return client_error(
+				r->client, r->id, RPC_BAD_PARAMS,
+				"cluster yield: to: not the name of a "
+				"gateway of 1 to %u bytes",
+				GATEWAY_SIZE - 1);
 	}
 	return true;
 }
@@ -270,8 +256,10 @@ void method_cluster(const struct request *r, const char *verb, const char *name,
 	const char *to;
 
 	if (!d->gateway)
-		refuse(r, "cluster: this iserd is not a gateway of a cluster; "
-			  "give it the section cluster, or --cluster-number");
+		client_error(
+			r->client, r->id, RPC_BAD_PARAMS,
+			"cluster: this iserd is not a gateway of a cluster; "
+			"give it the section cluster, or --cluster-number");
 	else if (!strcmp(verb, "status"))
 		client_result(r->client, r->id, gateway_json(d, name));
 	else if (!take_to(r, fields, &to))

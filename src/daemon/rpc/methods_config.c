@@ -35,18 +35,15 @@ static void change_done(void *arg, bool good)
 void rpc_refuse(const struct request *r, const struct cfg_errors *e,
 		const char *path)
 {
-	char line[4 * CFG_ERROR_TEXT], text[sizeof(line) + 64];
+	const char *line = e->all[0].text;
+	char placed[4 * CFG_ERROR_TEXT], more[32] = "";
 
 	if (path)
-		cfg_error_line(e, 0, path, "", line, sizeof(line));
-	else
-		text_escape_str(line, sizeof(line), e->all[0].text);
+		cfg_error_line(e, 0, path, "", placed, sizeof(placed));
 	if (e->n > 1)
-		snprintf(text, sizeof(text), "%s (and %u more)", line,
-			 e->n - 1);
-	else
-		snprintf(text, sizeof(text), "%s", line);
-	client_error(r->client, r->id, RPC_BAD_PARAMS, text);
+		snprintf(more, sizeof(more), " (and %u more)", e->n - 1);
+	client_error(r->client, r->id, RPC_BAD_PARAMS, "%s%s",
+		     path ? placed : line, more);
 }
 
 static void add_change(void *arg, const struct cfg_change *c)
@@ -170,19 +167,18 @@ void method_dump(const struct request *r)
 void method_save(const struct request *r)
 {
 	const char *path = path_of(r);
-	char why[512];
 	int err;
 
 	if (!path)
 		return;
 	err = apply_save(request_daemon(r), path);
-	snprintf(why, sizeof(why), "%.300s: cannot be written: %s%s", path,
-		 strerror(-err),
-		 err == -EACCES || err == -EROFS
-			 ? "; write there what iserctl dump prints"
-			 : "");
 	if (err)
-		client_error(r->client, r->id, RPC_BAD_PARAMS, why);
+		client_error(r->client, r->id, RPC_BAD_PARAMS,
+			     "%.300s: cannot be written: %s%s", path,
+			     strerror(-err),
+			     err == -EACCES || err == -EROFS
+				     ? "; write there what iserctl dump prints"
+				     : "");
 	else
 		client_result(r->client, r->id,
 			      json_pack("{s:s}", "file", path));
@@ -212,13 +208,12 @@ static json_t *read_patch(const struct request *r)
 {
 	json_error_t at;
 	json_t *patch = json_loads(r->args->patch, JSON_REJECT_DUPLICATES, &at);
-	char why[256];
 
 	if (json_is_object(patch))
 		return patch;
-	snprintf(why, sizeof(why), "patch: not a JSON object: %.160s",
-		 patch ? "another value" : at.text);
-	client_error(r->client, r->id, RPC_BAD_PARAMS, why);
+	client_error(r->client, r->id, RPC_BAD_PARAMS,
+		     "patch: not a JSON object: %.160s",
+		     patch ? "another value" : at.text);
 	json_decref(patch);
 	return NULL;
 }
@@ -230,18 +225,16 @@ static bool is_current(const struct request *r)
 	char version[CFG_VERSION_SIZE];
 
 	cfg_doc_version(request_daemon(r)->model->head.document, version);
-	if (r->args->version && strcmp(version, r->args->version) != 0) {
-		client_error(r->client, r->id, RPC_CHANGED,
-			     "version: the configuration has changed since it "
-			     "was read; read it again");
-		return false;
-	}
-	if (!request_daemon(r)->changes.now)
-		return true;
-	client_error(r->client, r->id, RPC_BUSY,
-		     "an earlier change is not complete: its sessions or "
-		     "backstores are being closed; try again in some seconds");
-	return false;
+	if (r->args->version && strcmp(version, r->args->version) != 0)
+		return client_error(
+			r->client, r->id, RPC_CHANGED,
+			"version: the configuration has changed since it was "
+			"read; read it again");
+	return !request_daemon(r)->changes.now ||
+	       client_error(r->client, r->id, RPC_BUSY,
+			    "an earlier change is not complete: its sessions "
+			    "or backstores are being closed; try again in some "
+			    "seconds");
 }
 
 /* Applies the patch to a copy of the configuration in force. */

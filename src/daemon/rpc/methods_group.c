@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* methods_group.c: methods of target port groups (ALUA). */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -23,26 +22,18 @@ void method_groups(const struct request *r)
 static void respond_group(const struct group_change *g, int err)
 {
 	struct client *c = g->owed.client;
-	char text[128];
 
-	if (!err) {
+	if (!err)
 		client_result(c, g->owed.id, status_groups(c->control->daemon));
-		return;
-	}
-	if (err == ERR_NOT_FOUND)
-		snprintf(text, sizeof(text),
-			 "%s %u: not found; iserctl groups lists them", g->what,
-			 g->id);
-	else if (err == ERR_BUSY)
-		snprintf(
-			text, sizeof(text),
-			"%s %u: a SANITIZE is in progress, which writes to its "
-			"LUN; wait for its end",
-			g->what, g->id);
 	else
-		snprintf(text, sizeof(text), "%s %u: %s", g->what, g->id,
-			 err_str(err));
-	client_error(c, g->owed.id, RPC_BAD_PARAMS, text);
+		client_error(c, g->owed.id, RPC_BAD_PARAMS, "%s %u: %s",
+			     g->what, g->id,
+			     err == ERR_NOT_FOUND
+				     ? "not found; iserctl groups lists them"
+			     : err == ERR_BUSY
+				     ? "a SANITIZE is in progress, which "
+				       "writes to its LUN; wait for its end"
+				     : err_str(err));
 }
 
 static void group_changed(void *arg, int err)

@@ -55,12 +55,10 @@ static struct choice *choice_new(bool connections, const char *verb,
 static void refuse(struct client *c, json_t *id, const struct choice *what)
 {
 	const char *noun = what->connections ? "connection" : "session";
-	char plain[TEXT_ESCAPED_SIZE(sizeof(what->name))], text[1200];
 
-	snprintf(text, sizeof(text),
-		 "%s %s: no such %s; iserctl %s list lists them", noun,
-		 text_escape_str(plain, sizeof(plain), what->name), noun, noun);
-	client_error(c, id, RPC_BAD_PARAMS, text);
+	client_error(c, id, RPC_BAD_PARAMS,
+		     "%s %s: no such %s; iserctl %s list lists them", noun,
+		     what->name, noun, noun);
 }
 
 /* ---- list and show ---- */

@@ -24,10 +24,7 @@ struct unit_change {
 static void refuse_change(struct client *c, json_t *id, enum rpc_error code,
 			  const char *name, const char *reason)
 {
-	char text[600];
-
-	snprintf(text, sizeof(text), "backstore %.200s: %s", name, reason);
-	client_error(c, id, code, text);
+	client_error(c, id, code, "backstore %.200s: %s", name, reason);
 }
 
 static void respond_lun(struct client *c, json_t *id, const struct dev_lu *lu)
@@ -96,18 +93,17 @@ static bool refuse_number(const struct request *r, const char *text)
 {
 	size_t len = strlen(text);
 	const struct dev_lu *lu = NULL;
-	char why[600];
 
 	if (!len || len > 5 || strspn(text, "0123456789") != len)
 		return false;
 	lu = dev_lu_get(request_daemon(r)->server,
 			(uint16_t)strtoul(text, NULL, 10));
-	snprintf(why, sizeof(why),
-		 "lun=%s: not the name of a backstore, and numbers of units "
-		 "change at a restart; give the backstore%s%s, or TARGET/LUN; "
-		 "iserctl luns lists them",
-		 text, lu ? ", now " : "", lu ? dev_lu_name(lu) : "");
-	client_error(r->client, r->id, RPC_BAD_PARAMS, why);
+	client_error(
+		r->client, r->id, RPC_BAD_PARAMS,
+		"lun=%s: not the name of a backstore, and numbers of units "
+		"change at a restart; give the backstore%s%s, or TARGET/LUN; "
+		"iserctl luns lists them",
+		text, lu ? ", now " : "", lu ? dev_lu_name(lu) : "");
 	return true;
 }
 
@@ -198,7 +194,7 @@ void method_insert(const struct request *r)
 	if (b)
 		change_medium(r, lu, b);
 	else
-		client_error(r->client, r->id, RPC_BAD_PARAMS, why);
+		client_error(r->client, r->id, RPC_BAD_PARAMS, "%s", why);
 }
 
 /* ---- failed flushes ---- */

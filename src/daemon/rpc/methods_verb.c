@@ -23,22 +23,6 @@ struct call {
 
 /* ---- the parameters ---- */
 
-static bool fail(const struct request *r, enum rpc_error code, const char *fmt,
-		 ...) __attribute__((format(printf, 3, 4)));
-
-static bool fail(const struct request *r, enum rpc_error code, const char *fmt,
-		 ...)
-{
-	char text[700];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	client_error(r->client, r->id, code, text);
-	return false;
-}
-
 /* Finds noun and verb in "NOUN.VERB". False after a response. */
 static bool take_method(struct call *k, const char *method)
 {
@@ -46,7 +30,8 @@ static bool take_method(struct call *k, const char *method)
 	char noun[32], why[RPC_UNKNOWN];
 
 	if (rpc_unknown(method, why))
-		return fail(k->r, RPC_NO_METHOD, "%s", why);
+		return client_error(k->r->client, k->r->id, RPC_NO_METHOD, "%s",
+				    why);
 	snprintf(noun, sizeof(noun), "%.*s", (int)(dot - method), method);
 	k->noun = rpc_noun_of(noun);
 	k->verb = rpc_verb_of(dot + 1);
@@ -58,13 +43,15 @@ static bool take_dry_run(struct call *k, const json_t *v)
 	const char *text = json_string_value(v);
 
 	if (!k->verb->changes)
-		return fail(k->r, RPC_BAD_PARAMS,
-			    "dry-run: %s %s changes nothing; leave it out",
-			    k->noun->name, k->verb->name);
+		return client_error(
+			k->r->client, k->r->id, RPC_BAD_PARAMS,
+			"dry-run: %s %s changes nothing; leave it out",
+			k->noun->name, k->verb->name);
 	k->dry_run = json_is_true(v) || (text && !strcmp(text, "yes"));
 	if (k->dry_run || json_is_false(v) || (text && !strcmp(text, "no")))
 		return true;
-	return fail(k->r, RPC_BAD_PARAMS, "dry-run: must be yes or no");
+	return client_error(k->r->client, k->r->id, RPC_BAD_PARAMS,
+			    "dry-run: must be yes or no");
 }
 
 static bool take_param(struct call *k, const char *key, const json_t *v)
@@ -91,11 +78,11 @@ static bool take_param(struct call *k, const char *key, const json_t *v)
 	}
 	if (!what)
 		return true;
-	return fail(k->r, RPC_BAD_PARAMS, "%s %s: %.64s%s%s", k->noun->name,
-		    k->verb->name,
-		    strcmp(key, "name") && strcmp(key, "fields") ? key : "",
-		    strcmp(key, "name") && strcmp(key, "fields") ? ": " : "",
-		    what);
+	return client_error(
+		k->r->client, k->r->id, RPC_BAD_PARAMS, "%s %s: %.64s%s%s",
+		k->noun->name, k->verb->name,
+		strcmp(key, "name") && strcmp(key, "fields") ? key : "",
+		strcmp(key, "name") && strcmp(key, "fields") ? ": " : "", what);
 }
 
 static bool take_params(struct call *k)
@@ -104,17 +91,18 @@ static bool take_params(struct call *k)
 	const char *key;
 
 	if (params && !json_is_object(params))
-		return fail(k->r, RPC_BAD_PARAMS, "params: must be an object");
+		return client_error(k->r->client, k->r->id, RPC_BAD_PARAMS,
+				    "params: must be an object");
 	json_object_foreach(params, key, v)
 	{
 		if (!take_param(k, key, v))
 			return false;
 	}
 	if (k->noun->arg && k->verb->has_name && !k->name)
-		return fail(k->r, RPC_BAD_PARAMS,
-			    "%s %s: no name; give %s %s %s", k->noun->name,
-			    k->verb->name, k->noun->name, k->verb->name,
-			    k->noun->arg);
+		return client_error(k->r->client, k->r->id, RPC_BAD_PARAMS,
+				    "%s %s: no name; give %s %s %s",
+				    k->noun->name, k->verb->name, k->noun->name,
+				    k->verb->name, k->noun->arg);
 	return true;
 }
 
