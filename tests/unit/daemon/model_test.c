@@ -783,6 +783,8 @@ static void test_rows_of_nouns_are_complete(void **state)
 				    field->shape == CFG_MANY ||
 				    has_member(noun, row));
 			assert_true(!(row->opt.initial && row->otherwise));
+			/* no secret is in a document: only its file */
+			assert_true(!row->is_secret || row->type == CFG_PATH);
 			/* else a dump would leave out its value */
 			assert_true(field->shape != CFG_ONE ||
 				    row->opt.kind != OPT_KIND_CALL ||
