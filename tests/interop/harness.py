@@ -34,7 +34,7 @@ def io():
 
 PACKAGES = {
     "iscsi-ls": "libiscsi-bin", "iscsi-inq": "libiscsi-bin",
-    "iscsi-readcapacity16": "libiscsi-bin", "iscsi-md5sum": "libiscsi from source (Debian leaves it out)",
+    "iscsi-readcapacity16": "libiscsi-bin",
     "iscsi-perf": "libiscsi-bin", "iscsi-test-cu": "libiscsi-bin",
     "qemu-img": "qemu-utils and qemu-block-extra", "tgtd": "tgt",
     "qemu-system-x86_64": "qemu-system-x86", "isnsd": "open-isns-server", "isnsadm": "open-isns-utils", "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",

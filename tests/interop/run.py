@@ -39,6 +39,9 @@ ONE_BACK_END = ("test_config.Files", "test_config.Access", "test_metrics.", "tes
                 "test_taskset.Dropped", "test_takeover.Ports", "test_lost_rdma_connections.", "test_libiscsi.Suite.")
 # Of the cases of ONCE, these run with the other back end, where they take less time.
 OTHER_ONCE = ("test_libiscsi.Suite.test_iser", "test_libiscsi.Suite.test_ram_4k")
+# With sanitizers these do not run: they measure memory, or load the library into a program without sanitizers.
+NOT_SANITIZED = ("test_admission.Admission.test_memory_of_a_flood_is_given_back", "test_daemon.Start.test_idle_memory",
+                 "test_taskset.Dropped.test_libiser_finds_out", "test_order.Library.test_bidirectional_commands")
 SLOWEST = 12  # cases in the report
 
 def find_program(build, name, where):
@@ -119,6 +122,16 @@ def is_in(part, case):
     return part in ("second", "all") or (part == "other" and not name.startswith(ONE_BACK_END))
 
 
+def takes_minutes(case):
+    """Returns whether only make cluster runs a case: those of a class with LONG = True, but for the names in its SHORT."""
+    return os.environ.get("CLUSTER") != "long" and getattr(case, "LONG", False) and case.id().split(".")[-1] not in getattr(case, "SHORT", ())
+
+
+def sanitized(build):
+    with open(os.path.join(build, "meson-info", "intro-buildoptions.json")) as f:
+        return any(row["name"] == "b_sanitize" and row["value"] != "none" for row in json.load(f))
+
+
 def select(names, part, without, share):
     picked = unittest.TestSuite()
     first, step = map(int, share.split("/"))
@@ -126,7 +139,7 @@ def select(names, part, without, share):
         for case in cases(unittest.defaultTestLoader.loadTestsFromName(file)):
             if type(case).__module__ != file:
                 continue  # the file imports the class of another file
-            if without and without in case.id():
+            if takes_minutes(case) or any(name in case.id() for name in without):
                 continue
             if (not names or any(n in case.id() for n in names)) and is_in(part, case):
                 picked.addTest(case)
@@ -153,7 +166,7 @@ def main():
                        ("other", "only the cases that the other back end needs")):
         part.add_argument("--" + name, dest="part", action="store_const", const=name, help=text)
     parser.add_argument("--share", default="1/1", metavar="K/N", help="only the files K, K + N, K + 2 N...")
-    parser.add_argument("--not", dest="without", metavar="NAME", help="leave out these cases")
+    parser.add_argument("--not", dest="without", metavar="NAME", action="append", default=[], help="leave out these cases")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     os.environ["ISERD"] = find_program(args.build, "iserd", "src/daemon")
@@ -163,6 +176,8 @@ def main():
     os.environ["ISER_TGTADM"] = find_program(args.build, "iser-tgtadm", "src/tools")
     os.environ["ISER"] = find_program(args.build, "iser", "src/tools")
     sys.path.insert(0, HERE)
+    if sanitized(args.build):
+        args.without += NOT_SANITIZED
     rows = []
     with tempfile.TemporaryDirectory(dir=args.build) as work:
         os.chdir(work)

@@ -441,6 +441,7 @@ def tearDownModule():
 @unittest.skipIf(ceph.missing(), "%s is missing: install ceph-mon, ceph-osd and ceph-common" % ceph.missing())
 @unittest.skipUnless(os.path.exists(os.path.join(MODULES, "backstore-rbd.so")), "this build has no backstore-rbd.so: install librbd-dev")
 class OverRbd(Faults, Cluster):
+    LONG = True
     KILLS = False
     IMAGES = 0
     SHORT = ("test_fenced_gateway", "test_many_units", "test_full_pool", "test_one_name_twice", "test_record_damaged_and_removed", "test_preempt_through_the_standby")
@@ -457,8 +458,6 @@ class OverRbd(Faults, Cluster):
         os.environ.pop("OPENISER_MODULES", None)
 
     def setUp(self):
-        if not LONG and self._testMethodName not in self.SHORT:
-            self.skipTest("takes minutes: make cluster")
         super().setUp()
         OverRbd.IMAGES += 1
         self.name = "unit%d" % OverRbd.IMAGES

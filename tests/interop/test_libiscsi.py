@@ -4,7 +4,6 @@
 import collections
 import concurrent.futures
 import contextlib
-import hashlib
 import os
 import re
 import subprocess
@@ -59,16 +58,6 @@ class Tools(unittest.TestCase):
                     f.truncate(size)
                     text = run(["iscsi-readcapacity16", d.url]).text
                     self.assertIn("Total size:%d" % size, text)
-
-    @need("iscsi-md5sum")
-    def test_md5sum(self):
-        data = os.urandom(5 << 20)
-        with tempfile.NamedTemporaryFile(dir=".") as f:
-            f.write(data)
-            f.flush()
-            with Daemon(os.path.abspath(f.name)) as d:
-                text = run(["iscsi-md5sum", d.url]).text
-                self.assertIn(hashlib.md5(data).hexdigest(), text)
 
     def test_perf(self):
         with Daemon("--workers", "2", "ram:64M") as d:

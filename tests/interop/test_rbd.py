@@ -288,8 +288,9 @@ class Floor(Rbd):
             self.assertIn(text, done.text)
 
 
-@unittest.skipUnless(os.environ.get("CLUSTER") == "long", "takes minutes: make cluster")
 class Long(Rbd):
+    LONG = True
+
     def test_suite(self):
         """libiscsi's suite on an image. Blocks of 512 bytes of an object cannot be removed, as in files: docs/conformance.md."""
         Suite("run_suite").run_suite(["--workers", "2", self.image("suite", "100M")], wrong="test_get_lba_status_unmap_single.c",
