@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dir_internal.h: the directory store. Private to the files dir_*.c:
- *
- *   dir_store.c   the table, requests, the end
+ * dir_internal.h: the directory store. Private to the files dir_*.c, each of which calls those
+ * above it:
+ *   dir_base.c    messages, errors, flocks, the life of a store
  *   dir_open.c    the files of the store
  *   dir_record.c  the record: read, swap
  *   dir_lock.c    the lock of the data, and the fence
  *   dir_notes.c   notifications
+ *   dir_store.c   the table, requests, the end
  *
  * The folder of a unit has these files:
  *   record     the record with its head (cluster/blob.h), only ever replaced as a whole
@@ -100,18 +101,20 @@ struct dir_store {
 	struct dir_noted noted[DIR_NOTED];
 };
 
-/* dir_open.c: 0, or -1 after a sentence in why; data as of dir_store_open. The descriptors that it opened are
- * closed by dir_close_files. */
+/* dir_open.c: 0, or -1 after a sentence in why; data as of dir_store_open. dir_free closes
+ * the descriptors. */
 int dir_open_files(struct dir_store *s, const char *directory,
 		   const uint8_t uuid[16], int data, uid_t uid, gid_t gid,
 		   char *why, size_t size);
-void dir_close_files(struct dir_store *s);
-void dir_release_name(struct dir_store *s);
 
-/* dir_store.c: dir_enter and dir_leave enclose what may call back; after dir_leave s may
+/* dir_base.c: dir_enter and dir_leave enclose what may call back; after dir_leave s may
  * be gone. */
 void dir_enter(struct dir_store *s);
 void dir_leave(struct dir_store *s);
+/* dir_free closes the files of the store and frees it. */
+void dir_free(struct dir_store *s);
+/* dir_release_name gives up the name of the gateway. */
+void dir_release_name(struct dir_store *s);
 /* dir_say writes to l->why: the folder, ": ", the text. Any thread that has the
  * lane. */
 __attribute__((format(printf, 2, 3))) void dir_say(struct dir_lane *l,

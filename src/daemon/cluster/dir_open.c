@@ -209,29 +209,3 @@ int dir_open_files(struct dir_store *s, const char *directory,
 		return -1;
 	return claim_name(&o) || claim_data(&o, data) ? -1 : 0;
 }
-
-static void close_file(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-void dir_release_name(struct dir_store *s)
-{
-	close_file(&s->name);
-}
-
-void dir_close_files(struct dir_store *s)
-{
-	/* the text of a lock that is not held must name no process */
-	if (s->has_lock && ftruncate(s->lock, 0))
-		s->has_lock = false;
-	close_file(&s->lock);
-	close_file(&s->change);
-	close_file(&s->name);
-	close_file(&s->shared);
-	/* I/O in progress keeps the flock */
-	close_file(&s->data);
-	close_file(&s->dir);
-}

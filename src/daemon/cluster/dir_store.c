@@ -4,92 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #include "base/err.h"
 #include "cluster/blob.h"
 #include "daemon/cluster/dir_internal.h"
-
-void dir_say(struct dir_lane *l, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	err_why(l->why, sizeof(l->why), l->s->path, format, args);
-	va_end(args);
-}
-
-int dir_err(int err)
-{
-	switch (err) {
-	case 0:
-		return 0;
-	case ENOMEM:
-		return ERR_NOMEM;
-	case ENOSPC:
-	case EDQUOT:
-	case EFBIG:
-	case EMFILE:
-	case ENFILE:
-		return ERR_LIMIT;
-	case EACCES:
-	case EPERM:
-	case EROFS:
-	case ELOOP:
-	case ENOENT:
-		return ERR_DENIED;
-	default:
-		return ERR_RESET;
-	}
-}
-
-int dir_flock(int fd, unsigned tries, long pause)
-{
-	const struct timespec wait = { .tv_nsec = pause };
-
-	for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB); i++) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return errno;
-		if (i == tries)
-			return EWOULDBLOCK;
-		nanosleep(&wait, NULL);
-	}
-	return 0;
-}
-
-bool dir_is_file(const struct dir_store *s, int fd, const char *name)
-{
-	struct stat ours, there;
-
-	return !fstat(fd, &ours) &&
-	       !fstatat(s->dir, name, &there, AT_SYMLINK_NOFOLLOW) &&
-	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-}
-
-/* ---- the life of the store ---- */
-
-static void free_store(struct dir_store *s)
-{
-	dir_close_files(s);
-	free(s);
-}
-
-void dir_enter(struct dir_store *s)
-{
-	s->frames++;
-}
-
-void dir_leave(struct dir_store *s)
-{
-	if (--s->frames == 0 && s->closed)
-		free_store(s);
-}
 
 /* ---- requests ---- */
 
@@ -311,7 +232,7 @@ dir_store_open(struct io_loop *loop, const char *directory,
 				 s->path, id, strerror(-err));
 	}
 	if (err) {
-		free_store(s);
+		dir_free(s);
 		return NULL;
 	}
 	return &s->store;
