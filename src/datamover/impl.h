@@ -74,8 +74,9 @@ struct dm_data_tags {
 struct dm_strays {
 	struct dm_data_tags aborted[DM_ABORTED_MAX], rejected;
 	unsigned naborted; /* since the connection began */
-	/* More were open than there is room for: none is rejected any more, since
-	 * it may be one of them (RFC 7143 §4.2.3.4 c). */
+	/* More sequences were open than `aborted` has room for. From then on no
+	 * Data-Out is rejected, since it may belong to one of them (RFC 7143
+	 * §4.2.3.4 c). */
 	bool forgot;
 };
 

@@ -56,7 +56,7 @@ int login_fail(struct iscsi_login_engine *e, int err, uint16_t status,
 	va_start(ap, fmt);
 	vsnprintf(e->failure.text, sizeof(e->failure.text), fmt, ap);
 	va_end(ap);
-	/* an initiator sends no status, and this one was not received */
+	/* an initiator has no status to send, and the target has sent none */
 	e->failure.status = e->cfg->role == ISCSI_TARGET ? status : 0;
 	e->state = LOGIN_FAILED;
 	return err;

@@ -653,8 +653,8 @@ void tgt_text_reset(struct tgt_conn *c);
 
 /* ---- settle.c ---- */
 
-/* tgt_use_begin: u uses the directory in force on w; tgt_use_renew: it uses nothing
- * any more that only earlier ones have; tgt_use_end: it has ended. */
+/* tgt_use_begin: u uses the directory in force on w. tgt_use_renew: u uses the directory
+ * that is in force now instead of an earlier one. tgt_use_end: u uses none. */
 void tgt_use_begin(struct tgt_worker *w, struct tgt_use *u);
 void tgt_use_renew(struct tgt_worker *w, struct tgt_use *u);
 void tgt_use_end(struct tgt_worker *w, struct tgt_use *u);

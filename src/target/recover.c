@@ -106,8 +106,8 @@ static void free_lost(struct tgt_conn *c)
 
 /* ---- shares ---- */
 
-/* One more connection of the session is lost: the first one may have to go. Those
- * that nothing is left to recover of go first. */
+/* One more connection of the session is lost. If too many are, one is given up: one that
+ * was logged out and has no task, else the one that was lost first. */
 static void limit_lost(struct tgt_session *s)
 {
 	struct tgt_conn *first = NULL;

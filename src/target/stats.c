@@ -284,8 +284,7 @@ void tgt_stats_end(struct tgt_task *t, uint8_t status)
 		check_slow(w, t, status);
 }
 
-/* Sets the queue depths of all units, and counts the tasks by what they wait
- * for. */
+/* Adds t to the queue depth of its unit. */
 static void count_task(struct tgt_worker *w, const struct tgt_task *t)
 {
 	struct tgt_stats *s = &w->stats;

@@ -549,9 +549,9 @@ void dmtcp_repair_status(struct dmtcp_conn *c, uint32_t statsn);
 /* dmtcp_repair_lost asks for the Data-Ins or R2Ts [from, to) of t. */
 void dmtcp_repair_lost(struct dmtcp_conn *c, struct dm_task *t, uint32_t from,
 		       uint32_t to);
-/* dmtcp_repair_found returns whether sn of t was missing; it is not any more. */
-bool dmtcp_repair_found(struct dmtcp_conn *c, const struct dm_task *t,
-			uint32_t sn);
+/* dmtcp_repair_came: the PDU sn of t has come, and is not missing any more if it was. */
+void dmtcp_repair_came(struct dmtcp_conn *c, const struct dm_task *t,
+		       uint32_t sn);
 /* dmtcp_repair_rejected: the target has rejected this SNACK Request for t. */
 void dmtcp_repair_rejected(struct dmtcp_conn *c, const struct dm_task *t,
 			   const struct iscsi_snack *s);

@@ -242,8 +242,8 @@ static void remove_from_gap(struct dmtcp_repair *r, unsigned i, uint32_t sn)
 		*g = r->gap[--r->n];
 }
 
-bool dmtcp_repair_found(struct dmtcp_conn *c, const struct dm_task *t,
-			uint32_t sn)
+void dmtcp_repair_came(struct dmtcp_conn *c, const struct dm_task *t,
+		       uint32_t sn)
 {
 	struct dmtcp_repair *r = find_repair(c, t);
 
@@ -252,9 +252,8 @@ bool dmtcp_repair_found(struct dmtcp_conn *c, const struct dm_task *t,
 			continue;
 		remove_from_gap(r, i, sn);
 		dmtcp_repair_progress(c);
-		return true;
+		return;
 	}
-	return false;
 }
 
 /* Only the gaps of a WRITE end: a target that has waited for the data of an R2T in

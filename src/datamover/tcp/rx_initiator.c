@@ -242,7 +242,7 @@ static void take_data(struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
 
-	dmtcp_repair_found(c, t, p->data.datasn);
+	dmtcp_repair_came(c, t, p->data.datasn);
 	if (p->data.ack)
 		dmtcp_repair_ack(c, t, p->ttt, p->lun);
 	dmtcp_repair_received(c, t);
@@ -378,7 +378,7 @@ static int note_r2t(struct dmtcp_conn *c, struct dm_task *t, uint32_t *fresh)
 	if (p->r2t.r2tsn == it->next_datasn || is_first_of_moved(t))
 		it->next_datasn = t->r2ts = p->r2t.r2tsn + 1;
 	else
-		dmtcp_repair_found(c, t, p->r2t.r2tsn);
+		dmtcp_repair_came(c, t, p->r2t.r2tsn);
 	if (c->params.data_sequence_in_order) {
 		it->requested = MAX(it->requested, end);
 		return 0;

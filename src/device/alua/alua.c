@@ -79,7 +79,7 @@ static const struct dev_group *group_of_id(const struct dev_alua *a,
 	return NULL;
 }
 
-static struct dev_group *find(struct dev_alua *a, uint16_t id)
+static struct dev_group *find_group(struct dev_alua *a, uint16_t id)
 {
 	const struct dev_group *g = group_of_id(a, id);
 
@@ -132,7 +132,7 @@ static const struct dev_group *group_of(const struct dev_alua *a, uint16_t port)
 	return NULL;
 }
 
-static const struct dev_alua *known(const struct dev_nexus *n)
+static const struct dev_alua *known_alua(const struct dev_nexus *n)
 {
 	const struct dev_alua *a = n->server->alua[n->cfg.worker];
 
@@ -146,7 +146,7 @@ static bool has_groups(const struct dev_server *s)
 
 static const struct dev_group *own_group(const struct dev_nexus *n)
 {
-	return group_of(known(n), n->cfg.relative_target_port);
+	return group_of(known_alua(n), n->cfg.relative_target_port);
 }
 
 void dev_nexus_access_init(struct dev_nexus *n)
@@ -285,7 +285,7 @@ static void drained_one(struct dev_range *r)
 	drain_next(op);
 }
 
-static void changed(struct alua_op *op)
+static void change_done(struct alua_op *op)
 {
 	if (op->old != &no_groups)
 		free((void *)(uintptr_t)op->old);
@@ -293,7 +293,7 @@ static void changed(struct alua_op *op)
 	end_change(op, 0);
 }
 
-static void changed_back(struct alua_op *op)
+static void change_undone(struct alua_op *op)
 {
 	free(op->during);
 	free(op->next);
@@ -304,7 +304,7 @@ static void change_back(struct alua_op *op, int err)
 {
 	op->drain_err = err;
 	publish(op, op->old, op->task ? NO_ATTENTION : UA_ACCESS_CHANGE_FAILED,
-		changed_back);
+		change_undone);
 }
 
 /* SANITIZE writes to the whole medium, in the background and without a fence. */
@@ -328,7 +328,7 @@ static void drain_next(struct alua_op *op)
 	if (!lu && is_sanitizing(op->server))
 		change_back(op, ERR_BUSY);
 	else if (!lu)
-		publish(op, op->next, UA_ACCESS_CHANGED, changed);
+		publish(op, op->next, UA_ACCESS_CHANGED, change_done);
 	else if (dev_range_take(&op->range, lu, DEV_HOME, 0, lu->blocks,
 				DEV_HOLD_ALONE, drained_one))
 		change_back(op, ERR_NOMEM);
@@ -336,8 +336,8 @@ static void drain_next(struct alua_op *op)
 
 /* ---- decisions, one at a time ---- */
 
-/* Returns whether a port of this gateway in the new group i serves the medium now, and
- * shall not. A port without a group does. */
+/* Returns whether a port of this gateway in the new group i serves the medium before the
+ * change, and not after it. A port without a group serves it. */
 static bool loses_access(const struct alua_op *op, unsigned i)
 {
 	const struct dev_group *g = &op->next->groups[i];
@@ -355,9 +355,9 @@ static bool loses_access(const struct alua_op *op, unsigned i)
 
 /* A command changes groups with a port of this gateway only. Other gateways would
  * not learn of the change. */
-static int apply(struct alua_op *op, const struct dev_group_change *c)
+static int apply_state(struct alua_op *op, const struct dev_group_change *c)
 {
-	struct dev_group *g = find(op->next, c->id), part;
+	struct dev_group *g = find_group(op->next, c->id), part;
 
 	if (!g || (op->task && !shown_part(op->server, op->ports, g, &part)))
 		return ERR_NOT_FOUND;
@@ -458,7 +458,7 @@ static int make_next(struct alua_op *op)
 	if (op->port)
 		err = apply_port(op);
 	for (unsigned i = 0; i < op->nchanges && !err; i++)
-		err = apply(op, &op->changes[i]);
+		err = apply_state(op, &op->changes[i]);
 	if (!err)
 		err = make_during(op);
 	if (!err && memcmp(op->next, op->old, sizeof(*op->next)) != 0)
@@ -478,7 +478,7 @@ static void decide_alua(struct dev_change *c)
 	else if (op->during)
 		publish(op, op->during, NO_ATTENTION, drain_next);
 	else
-		publish(op, op->next, UA_ACCESS_CHANGED, changed);
+		publish(op, op->next, UA_ACCESS_CHANGED, change_done);
 }
 
 static void alua_done(struct dev_change *c)
@@ -610,7 +610,7 @@ int dev_group_add(struct dev_server *s, const struct dev_group *g)
 		a = s->alua_first = calloc(1, sizeof(*a));
 	if (!a)
 		return ERR_NOMEM;
-	if (find(a, g->id))
+	if (find_group(a, g->id))
 		return ERR_BUSY;
 	for (unsigned i = 0; i < g->nports; i++)
 		if (group_of(a, g->ports[i]) || is_repeated(g, i))
@@ -689,7 +689,7 @@ static size_t put_offline(const struct dev_alua *a, uint8_t *p)
 void dev_report_groups(struct dev_task *t)
 {
 	const struct dev_ports *ports = dev_ports_of(t->nexus);
-	const struct dev_alua *a = known(t->nexus);
+	const struct dev_alua *a = known_alua(t->nexus);
 	struct dev_group part;
 	unsigned format = t->cdb[1] & 0xe0;
 	size_t at = format ? 8 : 4;

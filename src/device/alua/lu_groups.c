@@ -505,14 +505,14 @@ static struct asked *asked_of(struct dev_msg *m)
 			    struct asked, round);
 }
 
-static void let_go(struct dev_task *t)
+static void drop_asked(struct dev_task *t)
 {
 	struct asked *a = t->own.abort.waits_for;
 
 	a->task = NULL;
 }
 
-static void came_back(struct dev_msg *m)
+static void asked_back(struct dev_msg *m)
 {
 	struct asked *a = asked_of(m);
 	struct dev_task *t = a->task;
@@ -536,7 +536,7 @@ static void regrouped(struct dev_regroup *r)
 	if (s->groups.asker == a->by)
 		s->groups.asker = NULL;
 	dev_lu_release(r->lu);
-	dev_round_go(&a->round, DEV_HOME, a->from, came_back);
+	dev_round_go(&a->round, DEV_HOME, a->from, asked_back);
 }
 
 static void ask_daemon(struct dev_msg *m)
@@ -567,7 +567,7 @@ void dev_regroup(struct dev_task *t, const struct dev_group_change *changes,
 	a->from = t->nexus->cfg.worker;
 	a->task = t;
 	dev_lu_hold(t->lu);
-	t->own.abort.let_go = let_go;
+	t->own.abort.let_go = drop_asked;
 	t->own.abort.waits_for = a;
 	dev_round_go(&a->round, a->from, DEV_HOME, ask_daemon);
 }

@@ -56,19 +56,19 @@ bool dev_lu_is_shown(const struct dev_nexus *n, uint16_t port)
 	       dev_ports_have(dev_ports_of(n), port);
 }
 
-struct found {
+struct port_list {
 	uint16_t *out;
 	unsigned n, max;
 };
 
-static void found(struct found *f, uint16_t port)
+static void add_port(struct port_list *f, uint16_t port)
 {
 	if (f->n < f->max)
 		f->out[f->n] = port;
 	f->n++;
 }
 
-static void find_foreign(const struct dev_lu *lu, struct found *f)
+static void add_foreign(const struct dev_lu *lu, struct port_list *f)
 {
 	const struct dev_lu_groups *all =
 		lu->shared ? lu->shared->groups.now[DEV_HOME] : NULL;
@@ -76,21 +76,21 @@ static void find_foreign(const struct dev_lu *lu, struct found *f)
 	for (unsigned i = 0; all && i < all->n; i++)
 		for (unsigned k = 0; k < all->of[i].nports; k++)
 			if (!dev_port_is_own(lu->server, all->of[i].ports[k]))
-				found(f, all->of[i].ports[k]);
+				add_port(f, all->of[i].ports[k]);
 }
 
 unsigned dev_lu_ports(const struct dev_lu *lu, const struct dev_nexus *n,
 		      uint16_t *out, unsigned max)
 {
 	const struct dev_ports *own = dev_ports_of(n);
-	struct found f = { .out = out, .max = max };
+	struct port_list f = { .out = out, .max = max };
 
 	if (!own)
-		found(&f, n->cfg.relative_target_port);
+		add_port(&f, n->cfg.relative_target_port);
 	for (const struct dev_port *p = own ? own->first : NULL; p;
 	     p = dev_port_next(p))
-		found(&f, p->rtpi);
-	find_foreign(lu, &f);
+		add_port(&f, p->rtpi);
+	add_foreign(lu, &f);
 	return f.n;
 }
 
@@ -140,14 +140,14 @@ struct refresh {
 	void (*run)(struct dev_task *t);
 };
 
-static void let_go(struct dev_task *t)
+static void drop_refresh(struct dev_task *t)
 {
 	struct refresh *f = t->own.abort.waits_for;
 
 	f->task = NULL;
 }
 
-static void end(struct refresh *f)
+static void refresh_end(struct refresh *f)
 {
 	void (*run)(struct dev_task * t) = f->run;
 	struct dev_task *t = f->task;
@@ -167,20 +167,20 @@ static void end(struct refresh *f)
 		dev_check(t, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
 }
 
-static void came_back(struct dev_msg *m)
+static void refresh_back(struct dev_msg *m)
 {
-	end(container_of(container_of(m, struct dev_round, msg), struct refresh,
-			 round));
+	refresh_end(container_of(container_of(m, struct dev_round, msg),
+				 struct refresh, round));
 }
 
 static void refreshed(struct dev_refresh *r)
 {
 	struct refresh *f = container_of(r, struct refresh, r);
 
-	dev_round_go(&f->round, DEV_HOME, f->from, came_back);
+	dev_round_go(&f->round, DEV_HOME, f->from, refresh_back);
 }
 
-static void ask(struct dev_msg *m)
+static void ask_refresh(struct dev_msg *m)
 {
 	struct refresh *f = container_of(container_of(m, struct dev_round, msg),
 					 struct refresh, round);
@@ -208,7 +208,7 @@ void dev_refreshed(struct dev_task *t, void (*run)(struct dev_task *t))
 	f->from = t->nexus->cfg.worker;
 	f->task = t;
 	f->run = run;
-	t->own.abort.let_go = let_go;
+	t->own.abort.let_go = drop_refresh;
 	t->own.abort.waits_for = f;
-	dev_round_go(&f->round, f->from, DEV_HOME, ask);
+	dev_round_go(&f->round, f->from, DEV_HOME, ask_refresh);
 }
