@@ -7,7 +7,7 @@ import subprocess
 import threading
 import unittest
 
-from harness import ISER, exactly, patience
+from harness import ISER, exactly, patience, some_time
 
 IQN = "iqn.2026-01.org.example:fake"
 NOP_OUT, SCSI, TMF, LOGIN, TEXT, DATA_OUT, LOGOUT = range(7)
@@ -99,8 +99,8 @@ class FakeTarget:
     def portal(self):
         return "127.0.0.1:%d" % self.port
 
-    def url(self, more="timeout=5"):
-        return "iscsi://%s/%s/0?%s" % (self.portal, self.name, more)
+    def url(self, more=None):
+        return "iscsi://%s/%s/0?%s" % (self.portal, self.name, some_time() if more is None else more)
 
     def __enter__(self):
         return self

@@ -104,6 +104,11 @@ def patience(seconds):
     return seconds * (2 + os.getloadavg()[0] / os.cpu_count())
 
 
+def some_time():
+    """Returns timeout= of a URL: 5 s, more on a busy machine, where the targets of the tests answer late."""
+    return "timeout=%d" % (patience(5) / 2)
+
+
 def until(true, what, limit=10):
     """Polls until true() returns True; what describes the condition in the error."""
     end = time.monotonic() + patience(limit)

@@ -4,7 +4,7 @@ RDMA of rdma_wire.py. A case overrides the method that must answer wrongly."""
 import struct
 
 from fake_target import R_SCSI, Conn, FakeTarget, text_of
-from harness import exactly
+from harness import exactly, some_time
 from rdma_wire import CONTROL, HELLO, HELLO_REPLY, SEND, WRITE, Rdma, Terminated
 
 GOOD_REPLY = bytes([HELLO_REPLY << 4, 0xaa, 0, 4]) + bytes(24)
@@ -81,8 +81,8 @@ class IserTarget(FakeTarget):
     Conn = IserConn
     start, keys = "rdma", ()
 
-    def url(self, more="timeout=5"):
-        return super().url("transport=iser&start=%s&iser_hello=yes&%s" % (self.start, more))
+    def url(self, more=None):
+        return super().url("transport=iser&start=%s&iser_hello=yes&%s" % (self.start, some_time() if more is None else more))
 
     def serve(self, c):
         c.target = self

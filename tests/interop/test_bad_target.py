@@ -9,7 +9,7 @@ import subprocess
 import threading
 import unittest
 
-from harness import ISER, exactly, main, patience
+from harness import ISER, exactly, main, patience, some_time
 from rdma_wire import (HELLO_REPLY, READ_REQUEST, READ_RESPONSE, SEND,
                        SEND_INV, TERMINATE, WRITE, Rdma, RdmaWire)
 from test_iser import BUILT
@@ -128,7 +128,7 @@ class Bad:
 class Target(unittest.TestCase):
     def check(self, behave, text="", keys="start=rdma", what="info"):
         with Bad(behave) as t:
-            url = "iser://127.0.0.1:%d/%s/0?timeout=5&%s" % (t.port, IQN, keys)
+            url = "iser://127.0.0.1:%d/%s/0?%s&%s" % (t.port, IQN, some_time(), keys)
             args = [ISER, what, url]
             if what == "bench":
                 args[2:2] = ["--rw", "randwrite", "--yes-overwrite", "--bs",

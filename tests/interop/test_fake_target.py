@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from fake_target import IQN, R_TEXT, Case, FakeTarget, text_of
-from harness import ISER, Daemon, Secrets, main, patience, until
+from harness import ISER, Daemon, Secrets, main, patience, some_time, until
 from lying_target import LyingTarget
 from test_bad_target import Bad
 from test_iser import BUILT
@@ -81,7 +81,7 @@ class Luns(Case):
         with OtherForms() as t, tempfile.NamedTemporaryFile() as f:
             self.assertEqual([u["lun"] for u in json.loads(self.iser("ls", "--json", t.portal).out)[0]["units"]], [300, 5])
             for lun in (300, 5):
-                url = t.url("timeout=5").replace("/0?", "/%d?" % lun)
+                url = t.url().replace("/0?", "/%d?" % lun)
                 for args in (("info", url), ("copy", "-q", url, f.name), ("copy", "-q", f.name, url), ("hash", url),
                              ("hash", url + " " + url)):
                     self.iser(*args)
@@ -283,7 +283,7 @@ class Explicit(Case):
         """alua=explicit: SET TARGET PORT GROUPS that ends with a unit attention is not repeated, or initiators would take the unit from
         each other: the states are read again."""
         with Groups() as t:
-            self.iser("info", t.url("paths=all&alua=explicit&timeout=5"))
+            self.iser("info", t.url("paths=all&alua=explicit&" + some_time()))
             self.assertEqual(t.seen.count("set"), 1)
             self.assertEqual(t.seen[t.seen.index("set") + 1], "groups")
 
@@ -373,7 +373,7 @@ class Redirect(Case):
                 super().read(c, head)
 
         with Loses() as there, Moved(to=there.portal, status=status) as here:
-            self.iser("hash", here.url("reconnect=3&timeout=5"))
+            self.iser("hash", here.url("reconnect=3&" + some_time()))
             return here.seen.count("login")
 
     def test_temporary_goes_back_to_the_first_portal(self):

@@ -7,7 +7,7 @@ import struct
 import unittest
 
 from fake_target import Case, Ended
-from harness import ISER, ISERCTL, Daemon, Folder, main, patience, run, until
+from harness import ISER, ISERCTL, Daemon, Folder, main, patience, run, some_time, until
 from iser_target import GOOD_REPLY, IserTarget
 from rdma_wire import HELLO, HELLO_REPLY, READ_REQUEST, SEND, RdmaWire, Terminated
 from test_iser_rdma import Control
@@ -194,7 +194,7 @@ class Initiator(Case):
             self.assertIn("FAKE", done.out)
             return t.seen
 
-    def fails(self, t, more="timeout=5"):
+    def fails(self, t, more=None):
         """The connection ends in an orderly way, and iser says so."""
         done = Ended([ISER, "info", t.url(more)])
         self.assertGreater(done.status, 0, done.out)
@@ -273,7 +273,7 @@ class Initiator(Case):
     def test_no_reply(self):
         for start in STARTS:
             with IserTarget(start=start, hello=lambda c, _: None) as t:
-                self.assertIn("timed out", self.fails(t, "login_timeout=1&noop_out_interval=1&noop_out_timeout=1&timeout=5"))
+                self.assertIn("timed out", self.fails(t, "login_timeout=1&noop_out_interval=1&noop_out_timeout=1&" + some_time()))
 
 
 class Both(Folder):

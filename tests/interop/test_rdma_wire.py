@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from harness import ISER, Daemon, Wire, main, over, patience, until, until_steady
+from harness import ISER, Daemon, Wire, main, over, patience, some_time, until, until_steady
 from rdma_wire import (HELLO, READ_REQUEST, SEND, SEND_INV, WRITE, RdmaWire,
                        Terminated)
 from test_iser_rdma import Control
@@ -334,7 +334,7 @@ class Manage(unittest.TestCase):
             with Control("--workers", "2", "ram:64M") as c:
                 job = subprocess.Popen(
                     [ISER, "bench", "--time", "600", "--rw", "randwrite", "--bs", "1M",
-                     "--yes-overwrite", over(c.daemon.url + "?timeout=5", way)],
+                     "--yes-overwrite", over(c.daemon.url + "?" + some_time(), way)],
                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 self.addCleanup(job.kill)
                 self.stop_with_commands(c, job)
