@@ -30,14 +30,15 @@ size_t text_utf8_next(const uint8_t *p, size_t left, uint32_t *c)
 /* Control characters, and the characters that change the direction of the text
  * around them and so make a name look like another name: U+061C, U+200E,
  * U+200F, U+202A to U+202E, U+2066 to U+2069. U+2028 and U+2029 end a line,
- * U+FEFF has no width. */
+ * U+FEFF has no width, U+FFFE and U+FFFF are no characters, and no YAML file may
+ * have them. */
 static bool is_printed(uint32_t c)
 {
 	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
 		return false;
 	return c != 0x061c && c != 0x200e && c != 0x200f &&
 	       !(c >= 0x2028 && c <= 0x202e) && !(c >= 0x2066 && c <= 0x2069) &&
-	       c != 0xfeff;
+	       c != 0xfeff && c != 0xfffe && c != 0xffff;
 }
 
 /* classify_char returns the length of the character at p (1 for a byte that is

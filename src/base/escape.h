@@ -22,8 +22,8 @@ size_t text_utf8_next(const uint8_t *p, size_t left, uint32_t *c);
 /*
  * text_is_plain returns whether text_escape would leave len bytes at text
  * unchanged: valid UTF-8 (RFC 3629) without control characters (C0, DEL, C1),
- * line and paragraph separators and characters that change the direction of
- * the text.
+ * line and paragraph separators, characters that change the direction of the
+ * text, U+FEFF, U+FFFE and U+FFFF.
  */
 bool text_is_plain(const void *text, size_t len);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/escape.h"
 #include "base/nearest.h"
 #include "daemon/config/model.h"
 #include "daemon/config/nouns.h"
@@ -90,15 +91,6 @@ static bool read_bool(const char *text, bool *v)
 	return false;
 }
 
-/* Returns whether a text could not be in a file (yaml.c). */
-static bool has_control(const char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			return true;
-	return false;
-}
-
 /* Returns the text of a value, with a relative path made absolute. NULL: r has failed. */
 static const char *absolute_text(struct reader *r, const struct cfg_row *row,
 				 const char *text)
@@ -136,7 +128,8 @@ static void set_value(struct reader *r, struct target_noun *t,
 			 "%s: no value; give one, or remove %s", name, name);
 		return;
 	}
-	if (!r->model->is_command_line && has_control(text)) {
+	/* as yaml.c: what dump and save write must be readable */
+	if (!r->model->is_command_line && !text_is_plain(text, strlen(text))) {
 		complain(r, t, value_place(r, v),
 			 "%s: a control character in the value; remove it",
 			 name);

@@ -58,6 +58,10 @@ static const struct {
 	ROW("\xe2\x81\xa6", "\\xe2\\x81\\xa6"),
 	ROW("\xe2\x80\xa8", "\\xe2\\x80\\xa8"),
 	ROW("\xef\xbb\xbf", "\\xef\\xbb\\xbf"),
+	/* U+FFFD is a character, U+FFFE and U+FFFF are none */
+	ROW("\xef\xbf\xbd", "\xef\xbf\xbd"),
+	ROW("\xef\xbf\xbe", "\\xef\\xbf\\xbe"),
+	ROW("\xef\xbf\xbf", "\\xef\\xbf\\xbf"),
 #undef ROW
 };
 

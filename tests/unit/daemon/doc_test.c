@@ -7,7 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/escape.h"
 #include "cmocka_all.h"
+#include "daemon/config/yaml.h"
 
 static json_t *doc_of(const char *text)
 {
@@ -183,6 +185,43 @@ static void test_not_utf8(void **state)
 	json_decref(doc);
 }
 
+/* Writes a character that is not a surrogate (RFC 3629 §3) with its NUL. */
+static void put_utf8(char out[5], uint32_t c)
+{
+	unsigned n = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+
+	memset(out, 0, 5);
+	for (unsigned i = n; i; i--, c >>= 6)
+		out[i] = (char)(0x80 | (c & 0x3f));
+	out[0] = (char)(n ? (0xf0 << (3 - n)) | c : c);
+}
+
+/* A text that a configuration may have is read from its YAML as it was. */
+static void test_each_plain_character_comes_back(void **state)
+{
+	static struct cfg_errors errors;
+	json_t *doc = json_array(), *again;
+	struct cfg_places places = { 0 };
+	char one[5], *text;
+
+	(void)state;
+	for (uint32_t c = 1; c < 0x20000; c++) {
+		put_utf8(one, c);
+		if (text_is_plain(one, strlen(one)))
+			json_array_append_new(doc, json_string(one));
+	}
+	assert_true(json_array_size(doc) > 100000);
+	text = cfg_yaml_write(doc);
+	again = cfg_yaml_read(&places, text, strlen(text), &errors);
+	if (!again)
+		fail_msg("%s", errors.all[0].text);
+	assert_true(json_equal(again, doc));
+	json_decref(again);
+	json_decref(doc);
+	free(places.v);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_merge_thousands),
 		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_not_utf8),
+		cmocka_unit_test(test_each_plain_character_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
