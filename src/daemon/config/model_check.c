@@ -293,8 +293,26 @@ static void check_account(struct checker *c, struct cfg_account *a)
 			 sizeof(((struct iscsi_chap_secret *)0)->name) - 1);
 }
 
+/* users: the numbers of the accounts so far, by their users. */
+static void check_user(struct checker *c, const struct cfg_account *a,
+		       json_t *users, unsigned number)
+{
+	const json_t *first = json_object_get(users, a->user);
+
+	if (first)
+		complain(c, "user",
+			 "%.64s: already account %u of the group; give each "
+			 "user once",
+			 a->user, (unsigned)json_integer_value(first));
+	else if (json_object_set_new_nocheck(users, a->user,
+					     json_integer(number)))
+		complain(c, NULL, "out of memory");
+}
+
 static void check_accounts(struct checker *c, struct cfg_auth *g)
 {
+	json_t *users = json_object();
+
 	for (unsigned i = 0; i < g->accounts.n; i++) {
 		struct cfg_account *a = &g->accounts.v[i];
 
@@ -302,14 +320,10 @@ static void check_accounts(struct checker *c, struct cfg_auth *g)
 			   g->head.name, i + 1);
 		check_account(c, a);
 		prepare_all(c, &a->names, &a->initiators);
-		for (unsigned j = 0; j < i && a->user; j++)
-			if (g->accounts.v[j].user &&
-			    !strcmp(g->accounts.v[j].user, a->user))
-				complain(c, "user",
-					 "%.64s: already account %u of the "
-					 "group; give each user once",
-					 a->user, j + 1);
+		if (a->user)
+			check_user(c, a, users, i + 1);
 	}
+	json_decref(users);
 }
 
 static bool has_text(const char *const *list, unsigned n, const char *text)

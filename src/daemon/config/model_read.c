@@ -164,17 +164,17 @@ static const char *entry_text(const json_t *v)
 static const char *join_list(struct reader *r, const json_t *v)
 {
 	size_t len = 1, n = json_array_size(v);
-	char *text;
+	char *text, *end;
 
 	for (size_t i = 0; i < n; i++) {
 		if (!entry_text(json_array_get(v, i)))
 			return NULL;
 		len += strlen(entry_text(json_array_get(v, i))) + 1;
 	}
-	text = allocate(r, len, 1);
+	text = end = allocate(r, len, 1);
 	for (size_t i = 0; text && i < n; i++) {
-		strcat(text, i ? "," : "");
-		strcat(text, entry_text(json_array_get(v, i)));
+		end = stpcpy(end, i ? "," : "");
+		end = stpcpy(end, entry_text(json_array_get(v, i)));
 	}
 	return text;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/bytes.h"
 #include "cmocka_all.h"
@@ -570,6 +571,41 @@ static void test_luns(void **state)
 	cfg_model_free(m);
 }
 
+/* Returns the CPU time of reading a file with `begin`, n of these entries and `end`. */
+static clock_t time_of(const char *begin, const char *entry, unsigned n,
+		       const char *end)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	clock_t begun;
+
+	assert_non_null(f);
+	fputs(begin, f);
+	for (unsigned i = 0; i < n; i++)
+		fprintf(f, entry, i);
+	fputs(end, f);
+	assert_int_equal(fclose(f), 0);
+	begun = clock();
+	cfg_model_free(read_text(text));
+	free(text);
+	return clock() - begun;
+}
+
+/* The time of a list is not the square of its length: worker 0, which reads a file of
+ * "apply", serves no initiator meanwhile. */
+static void test_long_lists(void **state)
+{
+	(void)state;
+	assert_true(
+		time_of("version: 1\nportal-groups: {p: {listen: 127.0.0.1, "
+			"transport: [tcp",
+			", tcp", 500000, "]}}\n") < 20 * CLOCKS_PER_SEC);
+	assert_true(time_of("version: 1\nauth-groups: {g: {accounts: [",
+			    "{user: u%u, secret-file: /s},", 150000,
+			    "]}}\n") < 20 * CLOCKS_PER_SEC);
+}
+
 /* A noun of the management socket with a verb that changes is a noun here. */
 static void test_nouns_of_the_socket(void **state)
 {
@@ -602,6 +638,7 @@ int main(void)
 		cmocka_unit_test(test_null_is_a_text),
 		cmocka_unit_test(test_list_and_show),
 		cmocka_unit_test(test_luns),
+		cmocka_unit_test(test_long_lists),
 		cmocka_unit_test(test_nouns_of_the_socket),
 	};
 
