@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -563,8 +564,13 @@ int apply_save(const struct daemon *d, const char *path)
 {
 	char *text = cfg_dump(d->model), temp[PATH_MAX];
 	int n = snprintf(temp, sizeof(temp), "%s.new", path);
+	struct stat st;
 	int err;
 
+	if (!lstat(path, &st) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
+		free(text); /* rename would remove a device or a socket */
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EMEDIUMTYPE;
+	}
 	if (!text || (size_t)n >= sizeof(temp)) {
 		free(text);
 		return text ? -ENAMETOOLONG : -ENOMEM;

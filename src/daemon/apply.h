@@ -40,7 +40,8 @@ struct cfg_model *apply_load(const struct daemon *d, const char *path,
 bool apply_directory(struct daemon *d, struct cfg_errors *e,
 		     const struct tgt_apply_events *events);
 /* apply_save replaces the file at path by the configuration in force, in one step
- * that survives a power loss. Returns 0 or -Exxx. */
+ * that survives a power loss. Returns 0 or -Exxx; -EMEDIUMTYPE: the path is that of a
+ * device, a pipe or a socket, which stays. */
 int apply_save(const struct daemon *d, const char *path);
 /* apply_reload reads the secrets of CHAP again, for the logins from then on, or
  * applies the configuration file (SIGHUP). A bad file changes nothing, after a

@@ -709,6 +709,12 @@ targets:
         self.iserctl("save")
         self.assertEqual(run([ISERCTL, "diff", other, self.file]).text, "")
         self.assertIn("cannot be written", self.iserctl("save", "/nowhere/x", status=1))
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        for special in (pipe, self.ctl):  # as would be a device
+            before = os.lstat(special)
+            self.assertIn("not a regular file; give another path", self.iserctl("save", special, status=1))
+            self.assertEqual(os.lstat(special)[:3], before[:3])
 
     def session_ids(self):
         return [(x["initiator"], x["tsih"]) for x in json.loads(self.iserctl("-j", "status"))["sessions"]]

@@ -172,7 +172,11 @@ void method_save(const struct request *r)
 	if (!path)
 		return;
 	err = apply_save(request_daemon(r), path);
-	if (err)
+	if (err == -EMEDIUMTYPE)
+		client_error(r->client, r->id, RPC_BAD_PARAMS,
+			     "%.300s: not a regular file; give another path",
+			     path);
+	else if (err)
 		client_error(r->client, r->id, RPC_BAD_PARAMS,
 			     "%.300s: cannot be written: %s%s", path,
 			     strerror(-err),
