@@ -173,15 +173,16 @@ def find_statics(files):
     return {('static', name): {str(len(p)): (' '.join(p), 1)} for name, p in paths.items() if len(p) > MAX_STATICS}
 
 
-def messages(kind, key, name, where):
+def messages(kind, key, name, where, limit):
     if kind == 'reach':
         path, via, header = where
         return 'src/' + path, f'{key} sees {header} of room {name} through {via}: include less there, or forward-declare'
     if kind == 'atomic':
         return 'src/' + where, f'atomic access to {name} outside io: send a message to the owner instead, or add the name to {FILE}'
     if kind == 'members':
-        how = 'move those that other rooms do not use to a struct of a header of the room' if where[2] else 'group them by their job in nested structs'
-        return 'src/' + where[0], f'struct {key} has {name} members, {MAX_MEMBERS} are enough: {how}'
+        how = ('declare a new one in a named struct (it counts as one), or move those that other rooms do not use to a struct of a header of the room'
+               if where[2] else 'group them by their job in nested structs')
+        return 'src/' + where[0], f'struct {key} has {name} members, {limit} are permitted: {how}'
     if kind == 'block':
         return 'src/' + where[0], f'struct {key}: {name} hides members in a block of bytes: declare them'
     if kind == 'static':
@@ -209,7 +210,8 @@ def check(tree, built, out, warnings, update=False):
     for (kind, key), names in sorted(found.items()):
         for name in sorted(names):
             if not is_known(kind, name, known.get((kind, key), ())):
-                path, what = messages(kind, key, name, names[name])
+                limit = max([MAX_MEMBERS, *map(int, known.get((kind, key), ()))]) if kind == 'members' else None
+                path, what = messages(kind, key, name, names[name], limit)
                 out.append((path, names[name][1] if kind in ('members', 'block') else 1, what))
     for (kind, key), names in sorted(known.items()):
         if kind == 'prefix' and key not in {o.library for o in built or ()}:
@@ -237,7 +239,7 @@ def self_test():
         ('atomic access to gone', {'src/device/d.h': 'struct x {\n\t_Atomic bool gone;\n};\n'}),
         (None, {'src/device/d.c': '__atomic_store_n(&c[i], 1, 0);\n', FILE: 'atomic device c\n'}),
         ('struct big has 32 members', {'src/base/b.h': 'struct big {\n' + '\tint a, b; /* two; */\n' * 16 + '};\n'}),
-        ('struct big has 32 members', {'src/base/b.h': 'struct big {\n' + '\tint a, b;\n' * 16 + '};\n', FILE: 'members big 31\n'}),
+        ('struct big has 32 members, 31 are permitted', {'src/base/b.h': 'struct big {\n' + '\tint a, b;\n' * 16 + '};\n', FILE: 'members big 31\n'}),
         (None, {'src/base/b.h': 'struct big {\n' + '\tint a, b;\n' * 16 + '};\n', FILE: 'members big 32\n'}),
         (None, {'src/base/b.h': nested}),
         ('struct big has 41 members', {'src/base/b.h': nested, 'src/device/d.c': '#include "base/b.h"\n'}),
