@@ -176,6 +176,9 @@ def main():
     os.environ["ISER_TGTADM"] = find_program(args.build, "iser-tgtadm", "src/tools")
     os.environ["ISER"] = find_program(args.build, "iser", "src/tools")
     sys.path.insert(0, HERE)
+    for path in (os.environ["ISERD"], os.environ["ISER"], os.path.join(args.build, "src/lib/libiser.so.1")):
+        if not os.path.exists(path):
+            sys.exit("%s is not there; build it first: ninja -C %s" % (path, args.build))
     if sanitized(args.build):
         args.without += NOT_SANITIZED
     rows = []

@@ -748,8 +748,9 @@ static void test_each_option_is_a_field(void **state)
 					found++;
 		}
 		if (found != 1)
-			fail_msg("%s is a field of %u nouns", rows[i].opt.name,
-				 found);
+			fail_msg("%s is a field of %u nouns; one noun of "
+				 "nouns.c needs an OPTION for it",
+				 rows[i].opt.name, found);
 	}
 }
 
