@@ -424,6 +424,33 @@ static void test_values_that_are_no_text(void **state)
 	cfg_model_free(m);
 }
 
+/* An empty list and an empty mapping: refused with a reason, or nothing changes. An older
+ * iserd ended by "addresses-": []. */
+static void test_nothing_to_add_or_remove(void **state)
+{
+	static const char *const names[] = { "addresses", "addresses+",
+					     "addresses-", "initiators-",
+					     "accounts-", "accounts+" };
+	struct cfg_model *m = read_text(base);
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(names); i++) {
+		json_t *fields = json_object();
+		const struct cfg_edit x = { "auth", CFG_SET, "g", fields };
+		struct cfg_model *next;
+
+		json_object_set_new(fields, names[i / 2],
+				    i % 2 ? json_object() : json_array());
+		memset(&errors, 0, sizeof(errors));
+		next = cfg_edit(m, &x, &errors);
+		assert_int_equal(!next, errors.n > 0);
+		if (next)
+			cfg_model_free(next);
+		json_decref(fields);
+	}
+	cfg_model_free(m);
+}
+
 /* Returns the model with a patch. */
 static struct cfg_model *patch(const struct cfg_model *m, const char *text)
 {
@@ -633,6 +660,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_uses_in_maps),
 		cmocka_unit_test(test_values_that_are_no_text),
+		cmocka_unit_test(test_nothing_to_add_or_remove),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_patch_keeps_texts),
 		cmocka_unit_test(test_null_is_a_text),
