@@ -7,22 +7,22 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "daemon/apply.h"
+#include "daemon/apply/apply.h"
+#include "daemon/apply/health.h"
+#include "daemon/apply/units.h"
 #include "daemon/cluster/gateway.h"
 #include "daemon/config/model.h"
 #include "daemon/daemon.h"
-#include "daemon/health.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/identities.h"
 #include "daemon/luns/state.h"
 #include "daemon/metrics/http.h"
 #include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/control.h"
-#include "daemon/say.h"
-#include "daemon/service.h"
 #include "daemon/shutdown.h"
-#include "daemon/successor.h"
-#include "daemon/takeover.h"
-#include "daemon/units.h"
+#include "daemon/upgrade/service.h"
+#include "daemon/upgrade/successor.h"
+#include "daemon/upgrade/takeover.h"
 
 /* ---- signals ---- */
 

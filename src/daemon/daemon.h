@@ -8,13 +8,13 @@
 
 #include <sys/types.h>
 
-#include "daemon/bufpool.h"
+#include "daemon/apply/drain.h"
 #include "daemon/config/options.h"
-#include "daemon/drain.h"
-#include "daemon/gate.h"
-#include "daemon/log.h"
-#include "daemon/mailbox.h"
+#include "daemon/log/log.h"
 #include "daemon/metrics/traffic.h"
+#include "daemon/process/bufpool.h"
+#include "daemon/process/mailbox.h"
+#include "daemon/serve/gate.h"
 #include "net/net.h"
 #include "net/verbs.h"
 #include "target/directory.h"

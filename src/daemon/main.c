@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/check.h"
+#include "daemon/apply/check.h"
 #include "daemon/config/model.h"
 #include "daemon/daemon.h"
+#include "daemon/log/say.h"
 #include "daemon/rpc/schema.h"
-#include "daemon/say.h"
 
 /* Opens descriptors 0, 1 and 2 where the caller closed them: a store that is
  * opened later would get such a number, and the log would be written to it. */

@@ -10,10 +10,10 @@
 
 #include "backstore/backstore.h"
 #include "base/err.h"
+#include "daemon/apply/units.h"
 #include "daemon/cluster/gateway.h"
-#include "daemon/say.h"
-#include "daemon/service.h"
-#include "daemon/units.h"
+#include "daemon/log/say.h"
+#include "daemon/upgrade/service.h"
 
 /* Limits of the end: until sessions that have not logged out are dropped, then
  * until iserd no longer waits for them. */

@@ -12,7 +12,7 @@
 
 #include "base/escape.h"
 #include "base/opt.h"
-#include "daemon/check.h"
+#include "daemon/apply/check.h"
 #include "daemon/rpc/api.h"
 #include "tools/ctl.h"
 #include "tools/ctl_cluster.h"

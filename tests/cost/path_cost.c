@@ -19,7 +19,7 @@
 
 #include "backstore/backstore.h"
 #include "base/bytes.h"
-#include "daemon/bufpool.h"
+#include "daemon/process/bufpool.h"
 #include "device/device.h"
 #include "io/io.h"
 #include "iser/iser.h"

@@ -9,7 +9,7 @@
 #include "daemon/cluster/internal.h"
 #include "daemon/config/model.h"
 #include "daemon/config/model_cluster.h"
-#include "daemon/portals.h"
+#include "daemon/serve/portals.h"
 
 /* ---- target ports ---- */
 

@@ -14,9 +14,9 @@
 #include "daemon/cluster/internal.h"
 #include "daemon/config/lun_spec.h"
 #include "daemon/config/model.h"
-#include "daemon/kick.h"
 #include "daemon/luns/module.h"
 #include "daemon/luns/open.h"
+#include "daemon/serve/kick.h"
 
 #define RETRY	    (2 * XTIME_S)
 #define KICK_RETRY  (20 * XTIME_MS)

@@ -4,7 +4,7 @@
 
 #include "daemon/cluster/internal.h"
 #include "daemon/config/model.h"
-#include "daemon/say.h"
+#include "daemon/log/say.h"
 
 /* dev_env.save never calls done from within. */
 static void fail_saves(struct io_defer *d)

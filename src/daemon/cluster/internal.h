@@ -16,10 +16,10 @@
 
 #include <pthread.h>
 
+#include "daemon/apply/units.h"
 #include "daemon/cluster/gateway.h"
 #include "daemon/cluster/portal_text.h"
 #include "daemon/daemon.h"
-#include "daemon/units.h"
 #include "io/io.h"
 
 struct cfg_cluster;

@@ -12,8 +12,8 @@
 #include "daemon/cluster/internal.h"
 #include "daemon/config/lun_spec.h"
 #include "daemon/config/model.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/module.h"
-#include "daemon/say.h"
 
 #define RETRY	    (200 * XTIME_MS)
 #define LEAVE_EXTRA (2 * XTIME_S) /* beyond the patience for a hand-over */

@@ -11,7 +11,7 @@
 #include "daemon/config/lun_spec.h"
 #include "daemon/config/options.h"
 #include "daemon/config/schema.h"
-#include "daemon/say.h"
+#include "daemon/log/say.h"
 #include "datamover/iser/dmiser.h"
 #include "net/net.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/escape.h"
-#include "daemon/say.h"
+#include "daemon/log/say.h"
 
 void cfg_error(struct cfg_errors *e, struct cfg_place at, const char *fmt, ...)
 {

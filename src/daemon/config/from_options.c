@@ -12,7 +12,7 @@
 #include "daemon/config/groups.h"
 #include "daemon/config/model.h"
 #include "daemon/config/nouns.h"
-#include "daemon/say.h"
+#include "daemon/log/say.h"
 
 struct maker {
 	const struct options *o;

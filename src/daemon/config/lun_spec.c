@@ -13,7 +13,7 @@
 
 #include "base/bytes.h"
 #include "daemon/config/schema.h"
-#include "daemon/say.h"
+#include "daemon/log/say.h"
 
 /* A suffix that was found in a text. */
 struct found {

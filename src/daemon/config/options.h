@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "base/trace.h"
-#include "daemon/admission.h"
-#include "daemon/log_line.h"
+#include "daemon/log/log_line.h"
+#include "daemon/serve/admission.h"
 #include "io/io.h"
 
 #ifndef OPENISER_VERSION

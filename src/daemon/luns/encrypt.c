@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/keyfile.h"
 #include "daemon/luns/module.h"
-#include "daemon/say.h"
 
 #define LOOK_AT \
  ((off_t)64 << 20) /* bytes read to see whether an image is new */

@@ -13,8 +13,8 @@
 #include "base/escape.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/state.h"
-#include "daemon/say.h"
 
 #define LINES	65536u /* the oldest ones are left out */
 #define KEY_MAX 4400u  /* a path, escaped or cut off */

@@ -20,11 +20,11 @@
 #include "base/bytes.h"
 #include "base/hex.h"
 #include "daemon/config/setters.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/device_id.h"
 #include "daemon/luns/identities.h"
 #include "daemon/luns/identity_internal.h"
 #include "daemon/luns/state.h"
-#include "daemon/say.h"
 #include "io/io.h"
 
 const char *identity_source_name(enum identity_source source)

@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/log/say.h"
 #include "daemon/luns/identity_internal.h"
 #include "daemon/luns/state.h"
-#include "daemon/say.h"
 
 #define ATTRIBUTE "user.openiser.identity"
 #define LOCKS	  80 /* tries, 25 ms after each other */

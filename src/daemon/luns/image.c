@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "daemon/config/options.h"
-#include "daemon/say.h"
+#include "daemon/log/say.h"
 
 #define HEAD_LEN 128
 

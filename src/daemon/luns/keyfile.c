@@ -18,8 +18,8 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "daemon/config/options.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/private.h"
-#include "daemon/say.h"
 
 #define TEMP_SUFFIX ".iserd-new"
 

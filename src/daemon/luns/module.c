@@ -8,7 +8,7 @@
 
 #include "backstore/module.h"
 #include "base/bytes.h"
-#include "daemon/say.h"
+#include "daemon/log/say.h"
 #include "io/module.h"
 
 struct kind {

@@ -16,11 +16,11 @@
 #include "backstore/uring/bs_file.h"
 #include "base/bytes.h"
 #include "base/opt.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/encrypt.h"
 #include "daemon/luns/image.h"
 #include "daemon/luns/memory.h"
 #include "daemon/luns/module.h"
-#include "daemon/say.h"
 #include "device/sg/sg.h"
 #include "net/net.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "daemon/say.h"
+#include "daemon/log/say.h"
 
 #define END "end\n"
 

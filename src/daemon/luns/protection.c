@@ -16,9 +16,9 @@
 #include "backstore/uring/bs_file.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/device_id.h"
 #include "daemon/luns/open.h"
-#include "daemon/say.h"
 
 /* The file with the protection information of a file or device. */
 struct beside {

@@ -11,9 +11,9 @@
 #include "backstore/backstore.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/private.h"
 #include "daemon/luns/state_internal.h"
-#include "daemon/say.h"
 
 #define FILE_MAX (256u << 10)
 

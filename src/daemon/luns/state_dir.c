@@ -12,9 +12,9 @@
 #include "base/err.h"
 #include "base/hex.h"
 #include "base/record_header.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/private.h"
 #include "daemon/luns/state_internal.h"
-#include "daemon/say.h"
 
 const struct state_kind state_kinds[DEV_KEPT_KINDS] = {
 	[DEV_KEPT_RESERVATIONS] = { "reservations",

@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 #include "daemon/daemon.h"
+#include "daemon/log/say.h"
 #include "daemon/metrics/answer.h"
 #include "daemon/metrics/http_conns.h"
 #include "daemon/metrics/listen.h"
 #include "daemon/metrics/snapshot.h"
-#include "daemon/pace.h"
-#include "daemon/say.h"
+#include "daemon/process/pace.h"
 
 #define HTTP_CONNECTIONS 32
 #define HTTP_TIME	 (10 * XTIME_S)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* http_none.c: http.h in a build without libmicrohttpd. */
 #include "daemon/daemon.h"
+#include "daemon/log/say.h"
 #include "daemon/metrics/http.h"
-#include "daemon/say.h"
 
 int http_open(struct daemon *d)
 {

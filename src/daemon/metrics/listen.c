@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/address_wait.h"
 #include "daemon/config/options.h"
-#include "daemon/say.h"
-#include "daemon/unix_socket.h"
+#include "daemon/log/say.h"
+#include "daemon/process/address_wait.h"
+#include "daemon/serve/unix_socket.h"
 #include "net/net.h"
 
 static int report(const char *where)

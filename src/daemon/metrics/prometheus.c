@@ -8,12 +8,12 @@
 
 #include "backstore/backstore.h"
 #include "base/bytes.h"
+#include "daemon/apply/units.h"
 #include "daemon/cluster/gateway.h"
 #include "daemon/config/luns.h"
 #include "daemon/metrics/process.h"
 #include "daemon/rpc/cluster.h"
 #include "daemon/rpc/status.h"
-#include "daemon/units.h"
 #include "iscsi/login.h"
 
 #define NS 1e9

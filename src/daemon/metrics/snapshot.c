@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/apply/units.h"
 #include "daemon/rpc/status.h"
-#include "daemon/units.h"
 
 struct collect {
 	struct tour tour;

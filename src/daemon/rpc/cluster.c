@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "daemon/apply/units.h"
 #include "daemon/config/model.h"
 #include "daemon/daemon.h"
-#include "daemon/units.h"
 
 const char *gateway_role_name(enum cluster_role role)
 {

@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/log/say.h"
 #include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/internal.h"
-#include "daemon/say.h"
-#include "daemon/unix_socket.h"
+#include "daemon/serve/unix_socket.h"
 
 #define CLIENTS_MAX 16
 

@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "daemon/daemon.h"
-#include "daemon/pace.h"
+#include "daemon/process/pace.h"
 #include "daemon/rpc/api.h"
 #include "daemon/rpc/control.h"
 

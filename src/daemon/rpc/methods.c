@@ -14,7 +14,7 @@
 #include "daemon/rpc/internal.h"
 #include "daemon/rpc/schema.h"
 #include "daemon/rpc/status.h"
-#include "daemon/takeover.h"
+#include "daemon/upgrade/takeover.h"
 
 /* ---- methods of the process ---- */
 

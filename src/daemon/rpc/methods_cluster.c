@@ -7,10 +7,10 @@
 
 #include "base/err.h"
 #include "base/escape.h"
+#include "daemon/apply/units.h"
 #include "daemon/config/model.h"
 #include "daemon/rpc/cluster.h"
 #include "daemon/rpc/internal.h"
-#include "daemon/units.h"
 
 enum cluster_verb {
 	VERB_YIELD,

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/escape.h"
-#include "daemon/apply.h"
+#include "daemon/apply/apply.h"
+#include "daemon/log/say.h"
 #include "daemon/rpc/internal.h"
-#include "daemon/say.h"
 
 /* A change of the configuration whose response is owed. */
 struct config_change {

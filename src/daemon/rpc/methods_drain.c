@@ -2,7 +2,7 @@
 /* methods_drain.c: the method "drain". */
 #include <stdlib.h>
 
-#include "daemon/drain.h"
+#include "daemon/apply/drain.h"
 #include "daemon/rpc/internal.h"
 #include "daemon/rpc/status.h"
 

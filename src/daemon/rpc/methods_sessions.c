@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/escape.h"
-#include "daemon/kick.h"
 #include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/internal.h"
+#include "daemon/serve/kick.h"
 #include "iscsi/names.h"
 
 /* Which connections a request is about. */

@@ -6,11 +6,11 @@
 
 #include "backstore/backstore.h"
 #include "base/err.h"
+#include "daemon/apply/units.h"
 #include "daemon/config/luns.h"
 #include "daemon/luns/open.h"
 #include "daemon/rpc/internal.h"
 #include "daemon/rpc/status.h"
-#include "daemon/units.h"
 
 /* A change of the medium or the capacity that is in progress. */
 struct unit_change {

@@ -8,7 +8,7 @@
 #include "base/escape.h"
 #include "daemon/config/groups.h"
 #include "daemon/config/model.h"
-#include "daemon/portals.h"
+#include "daemon/serve/portals.h"
 #include "datamover/iser/dmiser.h"
 #include "net/conn.h"
 

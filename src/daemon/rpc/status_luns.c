@@ -4,12 +4,12 @@
 
 #include "backstore/backstore.h"
 #include "base/hex.h"
+#include "daemon/apply/units.h"
 #include "daemon/config/luns.h"
 #include "daemon/config/model.h"
 #include "daemon/config/setters.h"
 #include "daemon/luns/identity.h"
 #include "daemon/rpc/status.h"
-#include "daemon/units.h"
 
 /* ---- the LUNs of a unit ---- */
 

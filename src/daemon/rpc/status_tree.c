@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* status_tree.c: the configuration in force with the sessions at their targets. */
 #include "daemon/config/model.h"
-#include "daemon/portals.h"
 #include "daemon/rpc/status.h"
+#include "daemon/serve/portals.h"
 
 static json_t *texts_json(const struct cfg_texts *t)
 {

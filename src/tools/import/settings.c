@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "daemon/fields.h"
+#include "daemon/config/fields.h"
 
 const struct import_setting *import_setting_of(const struct import_table *t,
 					       const char *key)

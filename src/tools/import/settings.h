@@ -3,7 +3,7 @@
  * settings.h: the settings that other targets have. Each kind of object of a file
  * has a table of all its settings; what is in no table is noted as unknown, so that
  * nothing is left out in silence. What a note says about iserd comes from the rows
- * of its configuration (daemon/fields.h), so that it stays true when iserd gets a
+ * of its configuration (daemon/config/fields.h), so that it stays true when iserd gets a
  * field.
  */
 #ifndef TOOLS_IMPORT_SETTINGS_H

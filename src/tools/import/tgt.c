@@ -3,7 +3,7 @@
  * of iserd. */
 #include <strings.h>
 
-#include "daemon/fields.h"
+#include "daemon/config/fields.h"
 #include "tools/import/tgt.h"
 
 /* The portal groups: tgtd listens at port 3260 of all addresses for each driver. */

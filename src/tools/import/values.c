@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/hex.h"
 #include "base/opt.h"
-#include "daemon/fields.h"
+#include "daemon/config/fields.h"
 #include "iscsi/names.h"
 #include "tools/import/model.h"
 #include "tools/tgt_names.h"

@@ -3,7 +3,7 @@
  * admission_test.c: shares of connections, sessions and logins, on a virtual
  * clock: each limit by itself, then an honest initiator among hostile mixes.
  */
-#include "daemon/admission.h"
+#include "daemon/serve/admission.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

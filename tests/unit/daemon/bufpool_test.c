@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* bufpool_test.c: data buffers: alignment, reuse, what is kept. */
-#include "daemon/bufpool.h"
+#include "daemon/process/bufpool.h"
 
 #include <string.h>
 

@@ -428,9 +428,9 @@ static void test_values_that_are_no_text(void **state)
  * iserd ended by "addresses-": []. */
 static void test_nothing_to_add_or_remove(void **state)
 {
-	static const char *const names[] = { "addresses", "addresses+",
+	static const char *const names[] = { "addresses",  "addresses+",
 					     "addresses-", "initiators-",
-					     "accounts-", "accounts+" };
+					     "accounts-",  "accounts+" };
 	struct cfg_model *m = read_text(base);
 
 	(void)state;

@@ -14,7 +14,7 @@
 
 #include "base/bytes.h"
 #include "cmocka_all.h"
-#include "daemon/takeover.h"
+#include "daemon/upgrade/takeover.h"
 #include "io/io.h"
 
 #define MANY 450u /* more than one SCM_RIGHTS message holds */

@@ -18,9 +18,9 @@
 #include "backstore/backstore.h"
 #include "base/bytes.h"
 #include "cmocka_all.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/identities.h"
 #include "daemon/luns/state.h"
-#include "daemon/say.h"
 
 #define ATTRIBUTE "user.openiser.identity"
 

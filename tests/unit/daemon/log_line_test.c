@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* log_line_test.c: each form of a log line; names of a peer break neither the
  * line nor the JSON. */
-#include "daemon/log_line.h"
+#include "daemon/log/log_line.h"
 
 #include <jansson.h>
 #include <stdio.h>

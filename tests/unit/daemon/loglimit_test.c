@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* loglimit_test.c: a flood of one address does not hide the lines of others. */
-#include "daemon/loglimit.h"
+#include "daemon/log/loglimit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

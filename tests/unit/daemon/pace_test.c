@@ -2,7 +2,7 @@
 /* pace_test.c: the time that requests of administrators and monitors may use. */
 #include "base/bytes.h"
 #include "cmocka_all.h"
-#include "daemon/pace.h"
+#include "daemon/process/pace.h"
 
 static void test_credit_grows_with_time(void **state)
 {

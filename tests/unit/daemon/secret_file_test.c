@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cmocka_all.h"
-#include "daemon/secrets.h"
+#include "daemon/apply/secrets.h"
 
 #define SECRET "secret-of-alice"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cmocka_all.h"
+#include "daemon/log/say.h"
 #include "daemon/luns/state.h"
-#include "daemon/say.h"
 
 static const struct state_record record = {
 	.name = "r",

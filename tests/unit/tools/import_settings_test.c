@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "cmocka_all.h"
-#include "daemon/fields.h"
+#include "daemon/config/fields.h"
 #include "tools/import/settings.h"
 
 static void check_table(const struct import_table *t)
