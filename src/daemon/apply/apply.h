@@ -5,8 +5,8 @@
  * before anything that is in force changes. Sessions that the change does not
  * concern notice nothing. On worker 0.
  */
-#ifndef DAEMON_APPLY_H
-#define DAEMON_APPLY_H
+#ifndef DAEMON_APPLY_APPLY_H
+#define DAEMON_APPLY_APPLY_H
 
 #include "daemon/config/model.h"
 

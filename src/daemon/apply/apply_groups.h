@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* apply_groups.h: the target port groups of a configuration that comes into force. */
-#ifndef DAEMON_APPLY_GROUPS_H
-#define DAEMON_APPLY_GROUPS_H
+#ifndef DAEMON_APPLY_APPLY_GROUPS_H
+#define DAEMON_APPLY_APPLY_GROUPS_H
 
 #include "daemon/config/model.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* check.h: configuration files without a running iserd: whether a file is valid,
  * and how two files differ. iserctl has this, too. */
-#ifndef DAEMON_CHECK_H
-#define DAEMON_CHECK_H
+#ifndef DAEMON_APPLY_CHECK_H
+#define DAEMON_APPLY_CHECK_H
 
 #include <stdbool.h>
 

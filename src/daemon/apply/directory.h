@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* directory.h: from a configuration to the directory of the target role. */
-#ifndef DAEMON_DIRECTORY_H
-#define DAEMON_DIRECTORY_H
+#ifndef DAEMON_APPLY_DIRECTORY_H
+#define DAEMON_APPLY_DIRECTORY_H
 
 #include "daemon/config/model.h"
 #include "target/directory.h"

@@ -4,8 +4,8 @@
  * state of the process, not of its configuration: it ends by the same command, when the
  * target is removed, and with the process, also by a live upgrade. On worker 0.
  */
-#ifndef DAEMON_DRAIN_H
-#define DAEMON_DRAIN_H
+#ifndef DAEMON_APPLY_DRAIN_H
+#define DAEMON_APPLY_DRAIN_H
 
 #include <stdbool.h>
 

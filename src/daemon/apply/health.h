@@ -4,8 +4,8 @@
  * and whether a flush failed; a finding is logged once and stays in the status.
  * On worker 0; a helper thread checks the files.
  */
-#ifndef DAEMON_HEALTH_H
-#define DAEMON_HEALTH_H
+#ifndef DAEMON_APPLY_HEALTH_H
+#define DAEMON_APPLY_HEALTH_H
 
 #include "backstore/backstore.h"
 #include "daemon/daemon.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* look.h: whether what a configuration names is there: files, directories, the user
  * and addresses. Changes nothing. */
-#ifndef DAEMON_LOOK_H
-#define DAEMON_LOOK_H
+#ifndef DAEMON_APPLY_LOOK_H
+#define DAEMON_APPLY_LOOK_H
 
 #include "daemon/config/model.h"
 

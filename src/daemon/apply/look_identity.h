@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* look_identity.h: whether the stores of a configuration keep the identities that they had.
  * Changes nothing. */
-#ifndef DAEMON_LOOK_IDENTITY_H
-#define DAEMON_LOOK_IDENTITY_H
+#ifndef DAEMON_APPLY_LOOK_IDENTITY_H
+#define DAEMON_APPLY_LOOK_IDENTITY_H
 
 #include <stdint.h>
 

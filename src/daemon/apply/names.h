@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* names.h: whether the backstores of a configuration have different names. */
-#ifndef DAEMON_NAMES_H
-#define DAEMON_NAMES_H
+#ifndef DAEMON_APPLY_NAMES_H
+#define DAEMON_APPLY_NAMES_H
 
 #include "daemon/config/model.h"
 

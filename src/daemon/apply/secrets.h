@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* secrets.h: the secrets of CHAP, in files that only iserd can read. */
-#ifndef DAEMON_SECRETS_H
-#define DAEMON_SECRETS_H
+#ifndef DAEMON_APPLY_SECRETS_H
+#define DAEMON_APPLY_SECRETS_H
 
 #include "daemon/config/model.h"
 #include "iscsi/login.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* units.h: the units of iserd: a backstore of the configuration, opened, and its
  * unit in the device server. On worker 0. */
-#ifndef DAEMON_UNITS_H
-#define DAEMON_UNITS_H
+#ifndef DAEMON_APPLY_UNITS_H
+#define DAEMON_APPLY_UNITS_H
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fields.h: what a configuration file can say, for tools that write about it. */
-#ifndef DAEMON_FIELDS_H
-#define DAEMON_FIELDS_H
+#ifndef DAEMON_CONFIG_FIELDS_H
+#define DAEMON_CONFIG_FIELDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

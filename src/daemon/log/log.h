@@ -3,8 +3,8 @@
  * log.h: the sink of base/trace.h and of say.h: lines on standard error, within
  * the limits of loglimit.h. Safe from any thread.
  */
-#ifndef DAEMON_LOG_H
-#define DAEMON_LOG_H
+#ifndef DAEMON_LOG_LOG_H
+#define DAEMON_LOG_LOG_H
 
 #include <pthread.h>
 

@@ -3,8 +3,8 @@
  * log_line.h: the forms of a log line (--log-format). No clock, no I/O: the
  * time is an argument.
  */
-#ifndef DAEMON_LOG_LINE_H
-#define DAEMON_LOG_LINE_H
+#ifndef DAEMON_LOG_LOG_LINE_H
+#define DAEMON_LOG_LOG_LINE_H
 
 #include <stddef.h>
 #include <time.h>

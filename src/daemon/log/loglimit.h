@@ -4,8 +4,8 @@
  * so that a flood from one address does not hide the lines about others, and a
  * limit for each kind of event. No clock, no lock: time is an argument.
  */
-#ifndef DAEMON_LOGLIMIT_H
-#define DAEMON_LOGLIMIT_H
+#ifndef DAEMON_LOG_LOGLIMIT_H
+#define DAEMON_LOG_LOGLIMIT_H
 
 #include "base/trace.h"
 #include "base/xtime.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* say.h: lines for the administrator on standard error. */
-#ifndef DAEMON_SAY_H
-#define DAEMON_SAY_H
+#ifndef DAEMON_LOG_SAY_H
+#define DAEMON_LOG_SAY_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* address_wait.h: waiting at the start for an address that a killed process still
  * has. */
-#ifndef DAEMON_ADDRESS_WAIT_H
-#define DAEMON_ADDRESS_WAIT_H
+#ifndef DAEMON_PROCESS_ADDRESS_WAIT_H
+#define DAEMON_PROCESS_ADDRESS_WAIT_H
 
 #include <stdbool.h>
 

@@ -7,8 +7,8 @@
  * buffers at once, maps no memory again and again. device/share.h decides which
  * session may have how much. Belongs to one thread.
  */
-#ifndef DAEMON_BUFPOOL_H
-#define DAEMON_BUFPOOL_H
+#ifndef DAEMON_PROCESS_BUFPOOL_H
+#define DAEMON_PROCESS_BUFPOOL_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * mailbox.h: messages to a worker (struct dev_msg, of target and device) from
  * any thread; they run in their order on the worker's loop.
  */
-#ifndef DAEMON_MAILBOX_H
-#define DAEMON_MAILBOX_H
+#ifndef DAEMON_PROCESS_MAILBOX_H
+#define DAEMON_PROCESS_MAILBOX_H
 
 #include <pthread.h>
 

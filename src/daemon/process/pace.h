@@ -4,8 +4,8 @@
  * of it may use a part of the worker's time, so that requests in a row, however many, leave
  * the rest to the initiators. On the thread of the loop only.
  */
-#ifndef DAEMON_PACE_H
-#define DAEMON_PACE_H
+#ifndef DAEMON_PROCESS_PACE_H
+#define DAEMON_PROCESS_PACE_H
 
 #include "io/io.h"
 

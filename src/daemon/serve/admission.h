@@ -15,8 +15,8 @@
  * No system call, clock or lock: time and random numbers are arguments, and the
  * caller (gate.c) serializes.
  */
-#ifndef DAEMON_ADMISSION_H
-#define DAEMON_ADMISSION_H
+#ifndef DAEMON_SERVE_ADMISSION_H
+#define DAEMON_SERVE_ADMISSION_H
 
 #include <stdint.h>
 #include <sys/socket.h>

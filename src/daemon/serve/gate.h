@@ -4,8 +4,8 @@
  * all workers and transports use it. The caller drops a victim, which is NULL
  * if there is none. Safe from any thread.
  */
-#ifndef DAEMON_GATE_H
-#define DAEMON_GATE_H
+#ifndef DAEMON_SERVE_GATE_H
+#define DAEMON_SERVE_GATE_H
 
 #include <pthread.h>
 

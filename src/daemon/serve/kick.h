@@ -4,8 +4,8 @@
  * because of a fence, and reports how each ended. A message visits each worker, and each connection that
  * has ended sends one back.
  */
-#ifndef DAEMON_KICK_H
-#define DAEMON_KICK_H
+#ifndef DAEMON_SERVE_KICK_H
+#define DAEMON_SERVE_KICK_H
 
 #include "base/list.h"
 #include "device/env.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* portals.h: the portal groups of iserd with their listeners. */
-#ifndef DAEMON_PORTALS_H
-#define DAEMON_PORTALS_H
+#ifndef DAEMON_SERVE_PORTALS_H
+#define DAEMON_SERVE_PORTALS_H
 
 #include "daemon/config/model.h"
 #include "net/net.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* unix_socket.h: listening at a Unix socket of the file system. */
-#ifndef DAEMON_UNIX_SOCKET_H
-#define DAEMON_UNIX_SOCKET_H
+#ifndef DAEMON_SERVE_UNIX_SOCKET_H
+#define DAEMON_SERVE_UNIX_SOCKET_H
 
 #include <sys/types.h>
 

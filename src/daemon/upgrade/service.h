@@ -5,8 +5,8 @@
  * (sd_listen_fds(3)). Without a service manager each function does nothing.
  * Worker 0.
  */
-#ifndef DAEMON_SERVICE_H
-#define DAEMON_SERVICE_H
+#ifndef DAEMON_UPGRADE_SERVICE_H
+#define DAEMON_UPGRADE_SERVICE_H
 
 #include <stdbool.h>
 #include <stdint.h>

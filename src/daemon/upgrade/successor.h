@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* successor.h: starts the iserd that takes over from this one (SIGUSR2). */
-#ifndef DAEMON_SUCCESSOR_H
-#define DAEMON_SUCCESSOR_H
+#ifndef DAEMON_UPGRADE_SUCCESSOR_H
+#define DAEMON_UPGRADE_SUCCESSOR_H
 
 struct daemon;
 

@@ -13,8 +13,8 @@
  * All of it happens on the main thread: before the loops of the new process
  * start, and after those of the old process have stopped.
  */
-#ifndef DAEMON_TAKEOVER_H
-#define DAEMON_TAKEOVER_H
+#ifndef DAEMON_UPGRADE_TAKEOVER_H
+#define DAEMON_UPGRADE_TAKEOVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
