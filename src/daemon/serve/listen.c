@@ -70,6 +70,15 @@ static struct net_listener *open_listener(struct portal *p,
 		       : net_listen(d->loops[0], a, conns_accepted, p, err);
 }
 
+/* Adds a listener to the portal group; text: the address that it has there, which the
+ * portal group owns from then on. */
+static void keep_listener(struct portal *p, struct net_listener *n, char *text)
+{
+	net_listener_on_short(n, conns_short);
+	p->texts[p->nlisteners] = text;
+	p->listeners[p->nlisteners++] = n;
+}
+
 int portal_listen(struct portal *p, const char *text, unsigned waits)
 {
 	char name[NET_ADDR_STR], *copy = strdup(text);
@@ -90,9 +99,7 @@ int portal_listen(struct portal *p, const char *text, unsigned waits)
 		free(copy);
 		return EXIT_NETWORK;
 	}
-	net_listener_on_short(n, conns_short);
-	p->texts[p->nlisteners] = copy;
-	p->listeners[p->nlisteners++] = n;
+	keep_listener(p, n, copy);
 	return 0;
 }
 
@@ -119,11 +126,9 @@ static int listen_passed(struct portal *p)
 			    strerror(-err));
 			return EXIT_NETWORK;
 		}
-		net_listener_on_short(n, conns_short);
 		net_listener_addr(n, &a);
 		net_addr_str(&a, name);
-		p->texts[p->nlisteners] = strdup(name);
-		p->listeners[p->nlisteners++] = n;
+		keep_listener(p, n, strdup(name));
 	}
 	return 0;
 }
@@ -512,9 +517,7 @@ static int listen_again(struct portal *p, const struct portal *from, unsigned i)
 		free(copy);
 		return EXIT_NETWORK;
 	}
-	net_listener_on_short(n, conns_short);
-	p->texts[p->nlisteners] = copy;
-	p->listeners[p->nlisteners++] = n;
+	keep_listener(p, n, copy);
 	return 0;
 }
 
