@@ -517,13 +517,6 @@ bool apply_model(struct daemon *d, struct cfg_model *m, struct cfg_errors *e,
 	return true;
 }
 
-struct cfg_model *apply_load(const struct daemon *d, const char *path,
-			     struct cfg_errors *e)
-{
-	(void)d;
-	return cfg_model_load(path, e);
-}
-
 /* ---- saving ---- */
 
 /* Writes text to the new file at path. Returns 0 or -Exxx. */
@@ -649,7 +642,7 @@ static void file_applied(void *arg, bool good)
 /* False: file_applied is not called. */
 static bool reload_file(struct daemon *d, struct cfg_errors *e)
 {
-	struct cfg_model *m = apply_load(d, d->model->options.start.config, e);
+	struct cfg_model *m = cfg_model_load(d->model->options.start.config, e);
 
 	if (m && apply_model(d, m, e, file_applied, d))
 		return true;

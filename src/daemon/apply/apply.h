@@ -32,9 +32,6 @@ bool apply_check(const struct daemon *d, const struct cfg_model *m,
 void apply_check_units(const struct daemon *d, const struct cfg_model *m,
 		       struct unit **units, bool *changed,
 		       struct cfg_errors *e);
-/* apply_load reads the file at path for apply_model. NULL: e has the errors. */
-struct cfg_model *apply_load(const struct daemon *d, const char *path,
-			     struct cfg_errors *e);
 /* apply_directory brings a new directory of the model in force into force, with the
  * secrets that the files have now. False: e has the reason, and events are not called. */
 bool apply_directory(struct daemon *d, struct cfg_errors *e,

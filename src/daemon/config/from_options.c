@@ -61,7 +61,7 @@ static void add_list(struct maker *k, json_t *parent, const char *key,
 static void add_options(struct maker *k, json_t *parent, enum cfg_noun_id id)
 {
 	const struct cfg_noun *noun = cfg_noun_of(id);
-	char text[4200], initial[4200];
+	char text[CFG_VALUE_SIZE], initial[CFG_VALUE_SIZE];
 
 	for (unsigned i = 0; i < noun->nfields; i++) {
 		const struct cfg_field *f = &noun->fields[i];
@@ -70,7 +70,7 @@ static void add_options(struct maker *k, json_t *parent, enum cfg_noun_id id)
 		if (!f->option || f->shape != CFG_ONE)
 			continue;
 		cfg_value_text(row, k->o, text, sizeof(text));
-		cfg_value_text(row, k->defaults, initial, sizeof(initial));
+		cfg_default_text(f, k->defaults, initial, sizeof(initial));
 		if (strcmp(text, initial) != 0)
 			add_text(k, parent, cfg_field_name(f), text);
 	}
