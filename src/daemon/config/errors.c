@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* errors.c: the errors of a configuration file. */
+/* errors.c: the errors of a configuration file, and where its fields are. */
 #include "daemon/config/errors.h"
 
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/escape.h"
+#include "daemon/config/model.h"
 #include "daemon/log/say.h"
 
 void cfg_error(struct cfg_errors *e, struct cfg_place at, const char *fmt, ...)
@@ -24,6 +25,34 @@ void cfg_error(struct cfg_errors *e, struct cfg_place at, const char *fmt, ...)
 		va_end(ap);
 	}
 	e->n++;
+}
+
+struct cfg_place cfg_head_at(const struct cfg_head *h, const char *field)
+{
+	const json_t *v = field ? json_object_get(h->given, field) : NULL;
+
+	return cfg_spot_of(h->places, v ? v : h->given)->at;
+}
+
+void cfg_complain(struct cfg_errors *e, struct cfg_head *h, const char *object,
+		  const char *field, const char *fmt, va_list ap)
+{
+	char text[CFG_ERROR_TEXT];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	h->is_bad = true;
+	cfg_error(e, cfg_head_at(h, field), "%s: %s%s%s", object,
+		  field ? field : "", field ? ": " : "", text);
+}
+
+enum opt_end cfg_refuse(char why[OPT_WHY], const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, OPT_WHY, fmt, ap);
+	va_end(ap);
+	return OPT_BAD;
 }
 
 unsigned cfg_errors_kept(const struct cfg_errors *e)

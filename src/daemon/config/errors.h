@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* errors.h: the errors of a configuration file, each with its place in the
- * file. */
+ * file, and of single values. */
 #ifndef DAEMON_CONFIG_ERRORS_H
 #define DAEMON_CONFIG_ERRORS_H
 
 #include <stddef.h>
+
+#include "base/opt.h"
 
 /* Where something is in its file, from 1; line 0: in no file. */
 struct cfg_place {
@@ -42,5 +44,9 @@ void cfg_errors_say(const struct cfg_errors *e, const char *file);
  * text. */
 void cfg_errors_print(const struct cfg_errors *e, const char *file,
 		      const char *word);
+
+/* cfg_refuse writes why a value is refused, in the form of printf, and returns OPT_BAD. */
+enum opt_end cfg_refuse(char why[OPT_WHY], const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif

@@ -28,24 +28,6 @@ struct checker {
 	unsigned nmaps;
 };
 
-struct cfg_place cfg_head_at(const struct cfg_head *h, const char *field)
-{
-	const json_t *v = field ? json_object_get(h->given, field) : NULL;
-
-	return cfg_spot_of(h->places, v ? v : h->given)->at;
-}
-
-void cfg_complain(struct cfg_errors *e, struct cfg_head *h, const char *object,
-		  const char *field, const char *fmt, va_list ap)
-{
-	char text[CFG_ERROR_TEXT];
-
-	vsnprintf(text, sizeof(text), fmt, ap);
-	h->is_bad = true;
-	cfg_error(e, cfg_head_at(h, field), "%s: %s%s%s", object,
-		  field ? field : "", field ? ": " : "", text);
-}
-
 static void set_object(struct checker *c, struct cfg_head *h, const char *fmt,
 		       ...) __attribute__((format(printf, 3, 4)));
 

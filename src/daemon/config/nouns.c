@@ -562,16 +562,6 @@ static void parts_text(const struct cfg_parts *parts, const char *from,
 			*(const unsigned *)(from + parts->part[i].at));
 }
 
-void cfg_size_text(uint64_t v, char *out, size_t size)
-{
-	static const char suffixes[] = "\0KMGTP";
-	unsigned u = 0;
-
-	for (; v && v % 1024 == 0 && u < 5; u++)
-		v /= 1024;
-	snprintf(out, size, "%llu%.1s", (unsigned long long)v, &suffixes[u]);
-}
-
 /* Which default is a number that stands for "not given". */
 static bool is_unset(const struct cfg_row *row, uint64_t v)
 {

@@ -105,9 +105,6 @@ void cfg_value_text(const struct cfg_row *row, const void *from, char *out,
  * none. */
 void cfg_default_text(const struct cfg_field *f, const struct options *defaults,
 		      char *out, size_t size);
-/* cfg_size_text writes a number of bytes in the shortest form without a fraction,
- * such as "64M". */
-void cfg_size_text(uint64_t v, char *out, size_t size);
 /* cfg_shape_name returns the name of a shape that "iserd schema" prints. */
 const char *cfg_shape_name(enum cfg_shape shape);
 

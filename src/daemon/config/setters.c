@@ -4,26 +4,26 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "daemon/config/errors.h"
 #include "daemon/config/groups.h"
 #include "daemon/config/options.h"
 #include "iscsi/names.h"
 #include "net/conn.h"
 #include "net/net.h"
 
-enum opt_end cfg_refuse(char why[OPT_WHY], const char *fmt, ...)
+void cfg_size_text(uint64_t v, char *out, size_t size)
 {
-	va_list ap;
+	static const char suffixes[] = "\0KMGTP";
+	unsigned u = 0;
 
-	va_start(ap, fmt);
-	vsnprintf(why, OPT_WHY, fmt, ap);
-	va_end(ap);
-	return OPT_BAD;
+	for (; v && v % 1024 == 0 && u < 5; u++)
+		v /= 1024;
+	snprintf(out, size, "%llu%.1s", (unsigned long long)v, &suffixes[u]);
 }
 
 /* ---- fields that are repeated ---- */

@@ -12,10 +12,9 @@ extern const struct cfg_parts cfg_max_sessions, cfg_max_startups,
 /* The words of --transport, for its row. */
 extern const char *const cfg_transports[];
 
-/* cfg_refuse writes why a value is refused, in the form of printf, and returns OPT_BAD. */
-enum opt_end cfg_refuse(char why[OPT_WHY], const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
+/* cfg_size_text writes a number of bytes in the shortest form without a fraction,
+ * such as "64M". */
+void cfg_size_text(uint64_t v, char *out, size_t size);
 /* Each checks the value of the option of its name and stores it; OPT_BAD: why
  * has the reason. These four append to a list and borrow the text. */
 opt_setter cfg_set_listen, cfg_set_verbs_listen, cfg_set_alua, cfg_set_announce;
