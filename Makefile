@@ -89,8 +89,7 @@ format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
 lint: $(BUILD)/build.ninja
-	cppcheck --project=$(BUILD)/compile_commands.json --library=tests/arch/cppcheck.cfg --enable=warning,performance,portability \
-	  --suppressions-list=.cppcheck-suppressions --inline-suppr --error-exitcode=1 --quiet -itests
+	scripts/cppcheck $(BUILD)
 	clang-tidy --quiet -p $(BUILD) $$(git ls-files 'src/*.c')
 
 clean:
